@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::is_stopped;
 use crate::app_state::AppState;
 use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 
@@ -30,7 +31,7 @@ pub async fn run_again<F>(
             () = tokio::time::sleep(Duration::from_millis(HEARTBEAT_MILLISECONDS)) => {}
             _ = stop.changed() => {}
         }
-        if *stop.borrow() {
+        if is_stopped(&stop) {
             return;
         }
     }
@@ -50,7 +51,7 @@ pub async fn run_as_leader<F>(
     if !app.store.is_shared() {
         return run_again(name, stop, work).await;
     }
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let holder = app.node_id;
         let asked = Instant::now();
         let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;

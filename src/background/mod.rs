@@ -17,6 +17,12 @@ use leader::WorkerLease;
 /// longer holds the worker's lease. The worker then ends soon.
 pub type Stop = watch::Receiver<bool>;
 
+/// Whether the worker has to stop. A sender that is gone stops it too: a wait for a change would
+/// end at once from then on, so that the worker's loop would never pause again.
+pub fn is_stopped(stop: &Stop) -> bool {
+    *stop.borrow() || stop.has_changed().is_err()
+}
+
 type RunWorker = Box<dyn Fn(Stop, WorkerLease) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Where a worker runs.
@@ -110,5 +116,30 @@ mod tests {
         });
         leader::run_again("tests", stop, run).await;
         assert_eq!(starts.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_sender_that_is_gone_stops_a_worker() {
+        let (end, stop) = watch::channel(false);
+        assert!(!is_stopped(&stop));
+        end.send_replace(true);
+        assert!(is_stopped(&stop));
+        let (end, stop) = watch::channel(false);
+        drop(end);
+        assert!(is_stopped(&stop));
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_nobody_can_stop_is_not_started_again() {
+        let starts = Arc::new(AtomicUsize::new(0));
+        let counted = starts.clone();
+        let (end, stop) = watch::channel(false);
+        drop(end);
+        let run: RunWorker = Box::new(move |_, _| {
+            let start = counted.fetch_add(1, Ordering::Relaxed);
+            async move { assert!(start > 0, "the first start panics") }.boxed()
+        });
+        leader::run_again("tests", stop, run).await;
+        assert_eq!(starts.load(Ordering::Relaxed), 1);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::log_throttle::LogThrottle;
 use crate::app_state::AppState;
-use crate::background::Stop;
+use crate::background::{Stop, is_stopped};
 use crate::chains::address::{AddressBytes, ChainAddress};
 use crate::chains::followed::FollowedChain;
 use crate::chains::pool::{self, AddressPool};
@@ -65,7 +65,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: Stop) 
     let mut log_throttle = LogThrottle::default();
     let mut wait = Duration::from_millis(chain.settings.poll_milliseconds);
     let mut used_text = None;
-    while ports.addresses.is_held() && !*stop.borrow() {
+    while ports.addresses.is_held() && !is_stopped(&stop) {
         if let Some(text) = &used_text {
             tracing::error!(chain = name, "no deposit address is handed out: {text}");
             wait = Duration::from_secs(LOG_AGAIN_SECONDS);
@@ -81,7 +81,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: Stop) 
                     continue;
                 }
                 Ok(KeyHistory::Unknown) => {
-                    let what = "no deposit address is handed out: no node tells whether the \
+                    let what = "no deposit address is handed out: no node answers whether the \
                                 account key was used before";
                     if log_throttle.is_due(what) {
                         tracing::error!(chain = name, "{what}");

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use super::rows::{self, EventRow};
 use super::{EVENT_KEPT_SECONDS, rows::Checkpoint};
 use crate::app_state::AppState;
-use crate::background::Stop;
+use crate::background::{Stop, is_stopped};
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Id, Now, OperationError, Refusal, Scope, StoreError, hex};
 use crate::keys;
@@ -225,8 +225,8 @@ pub struct Purged {
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     // The last account that the first look has reached; `None` once it has reached all.
     let mut looked_to = Some(Scope::from_code(0));
-    while !*stop.borrow() {
-        while let Some(after) = looked_to.filter(|_| !*stop.borrow()) {
+    while !is_stopped(&stop) {
+        while let Some(after) = looked_to.filter(|_| !is_stopped(&stop)) {
             let look = move |tx: &mut dyn Tx| Ok(next_due(tx, after, FOUND_AT_ONCE)?);
             match app.store.read(Cost::Scan, look).await {
                 Ok((due, last)) => {
@@ -271,7 +271,7 @@ async fn catch_up(app: &AppState, scopes: Vec<Scope>, stop: &Stop) {
 
 async fn write_due(app: &AppState, due: Vec<Scope>, stop: &Stop) {
     for scope in due {
-        while !*stop.borrow() {
+        while !is_stopped(stop) {
             match app.store.write(move |tx, _| Ok(advance(tx, scope)?)).await {
                 Ok(true) => {}
                 Ok(false) => break,

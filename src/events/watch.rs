@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::rows;
 use crate::app_state::AppState;
-use crate::background::Stop;
+use crate::background::{Stop, is_stopped};
 use crate::store::{Cost, failpoint, lease};
 
 /// The lease that the sequencer holds.
@@ -26,7 +26,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let mut last_known = None;
     // Planted fault: the test of waits on several nodes must notice.
     let is_watching = app.store.is_shared() && !failpoint("blind_to_other_nodes");
-    while is_watching && !*stop.borrow() {
+    while is_watching && !is_stopped(&stop) {
         let scopes = waits.scopes();
         if scopes.is_empty() {
             last_known = None;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::rows;
-use crate::background::Stop;
+use crate::background::{Stop, is_stopped};
 use crate::kernel::seal::{self, Verifier, key_name};
 use crate::kernel::{Now, StoreError};
 use crate::secrets;
@@ -66,7 +66,7 @@ pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>
 /// one that this node does not have.
 pub async fn run(store: Store, node: Holder, mut stop: Stop) {
     let mut is_told = false;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         tokio::select! {
             () = tokio::time::sleep(HEARTBEAT) => {}
             _ = stop.changed() => break,

@@ -15,7 +15,7 @@ use super::deliveries::{self, Delivery};
 use super::rows::{self, EndpointId, EventId};
 use super::state::DeliveryStatus;
 use crate::app_state::AppState;
-use crate::background::Stop;
+use crate::background::{Stop, is_stopped};
 use crate::events::rows::EventRow;
 use crate::events::{self, EVENT_KEPT_SECONDS};
 use crate::kernel::id::kind;
@@ -188,7 +188,7 @@ fn refuse_second(tx: &mut dyn Tx, scope: Scope) -> Result<(), OperationError> {
     let entry = RefusalEntry::new(
         Code::RateLimitExceeded,
         "A replay of this account is under way. Wait a second, then send the same request with the \
-         same key.",
+         same idempotency key.",
     );
     let mut refusal = Refusal::one(entry.with("policy", "reports"));
     refusal.retry_after_seconds = Some(1);
@@ -352,7 +352,7 @@ pub(super) fn replay_next_part(
 /// Does the replays of all accounts until `stop`, one part for each account in turn.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let mut scopes: VecDeque<Scope> = VecDeque::new();
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let rest = match scopes.pop_front() {
             Some(scope) => run_next_part(&app, scope).await,
             None => find_replays(&app, &mut scopes).await,

@@ -14,6 +14,7 @@ use super::deliveries;
 use super::fan_out::Subscribers;
 use super::handover::{HandedDelivery, Handover};
 use crate::app_state::AppState;
+use crate::background::is_stopped;
 use crate::background::leader::WorkerLease;
 use crate::events;
 use crate::events::rows::EventRow;
@@ -91,7 +92,7 @@ pub async fn run(
     let mut is_signalled = false;
     // Deliveries of runs that failed, whose commit may have succeeded all the same.
     let mut unconfirmed = Vec::new();
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let waiting = match is_signalled {
             true => Ok(true),
             false => {

@@ -9,6 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
 
 use crate::account_verification::LookedUp;
+use crate::background::is_stopped;
 use crate::beneficiaries::look_ups::{self, Claimed, LEASE_MILLISECONDS, LookUp};
 use crate::keys;
 use crate::metrics::Reasons;
@@ -41,7 +42,7 @@ pub async fn run(
         }
     }
     let mut asked = FuturesUnordered::new();
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let free = ASKED_MAX - asked.len();
         let mut wait_milliseconds =
             if free == 0 { WAIT_MILLISECONDS_MAX } else { milliseconds_until_next(&store).await };

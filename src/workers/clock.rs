@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::app_state::AppState;
-use crate::background::Stop;
+use crate::background::{Stop, is_stopped};
 use crate::kernel::clock::{BootMoment, SleepMeter};
 use crate::kernel::{Now, OperationError};
 use crate::store::{Signal, Tx, failpoint, idempotency, meta};
@@ -60,7 +60,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
             );
             reported = ahead;
         }
-        let is_over = *stop.borrow();
+        let is_over = is_stopped(&stop);
         if is_over || look % LOOKS_PER_NOTE == 0 {
             note(&app).await;
         }

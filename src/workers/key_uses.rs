@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::app_state::AppState;
-use crate::background::Stop;
+use crate::background::{Stop, is_stopped};
 use crate::keys;
 
 /// How often uses are stored. A killed process loses those since the last time.
@@ -19,7 +19,7 @@ const END_WAITS: Duration = Duration::from_secs(2);
 
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let mut due = Instant::now() + NOTE_EVERY;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         tokio::select! {
             () = tokio::time::sleep_until(due) => {
                 note(&app).await;

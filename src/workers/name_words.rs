@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::app_state::AppState;
+use crate::background::is_stopped;
 use crate::kernel::{Id, InternalId, ObjectKind, Scope, StoreError};
 use crate::store::{Tx, meta};
 use crate::{keys, name_words};
@@ -21,7 +22,7 @@ const DONE: &[u8] = b"done";
 
 /// Walks, a few names at once, until every name has been seen.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let seconds = match app.store.write(|tx, _| Ok(step(tx)?)).await {
             Ok(true) => break,
             Ok(false) => 0,
@@ -39,7 +40,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
         }
     }
     // Waits for the stop, because a worker that ends is started again.
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let _ = stop.changed().await;
     }
 }

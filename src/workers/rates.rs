@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::background::is_stopped;
 use crate::metrics::{RateSources, Reasons};
 use crate::rates::http::HttpRates;
 use crate::rates::{RateRefusal, rows};
@@ -38,7 +39,7 @@ pub async fn run(
     metrics: RateMetrics,
     mut stop: watch::Receiver<bool>,
 ) {
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         tokio::select! {
             () = poll(&store, &rates, &metrics) => {}
             _ = stop.changed() => break,

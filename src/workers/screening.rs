@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::app_state::AppState;
+use crate::background::is_stopped;
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::kernel::{Id, Mode, Now, OperationError, Scope, StoreError};
 use crate::keys;
@@ -231,7 +232,7 @@ pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
 pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
     app.metrics.list_age_seconds_max.set(lists.age_seconds_max());
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         reload(&lists, &app.metrics).await;
         let now_seconds = app.store.clock.milliseconds() / 1000;
         for state in lists.states() {
@@ -253,7 +254,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     // A node that takes the worker over must not walk with entries older than its predecessor's.
     reload(&lists, &app.metrics).await;
     let mut walked = None;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         if let Err(failure) = walk_if_due(&app, &lists, &mut walked, &stop).await {
             tracing::error!(?failure, "screening everybody again failed; it starts over");
         }
@@ -335,7 +336,7 @@ async fn walk_if_due(
     let mut place = Some(Walk::begin(Mode::Live));
     let mut progress = ScreeningProgress::begin(app.store.clock.milliseconds() / 1_000);
     while let Some(walk) = place {
-        if *stop.borrow() {
+        if is_stopped(stop) {
             return Ok(());
         }
         let services = app.services.clone();

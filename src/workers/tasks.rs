@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::screening;
 use crate::app_state::AppState;
+use crate::background::is_stopped;
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::keys;
 use crate::services::Services;
@@ -107,7 +108,7 @@ fn run_apart(
 /// The task worker: woken by commits that wrote tasks, and by the next due time.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut tasks_max = TASKS_AT_ONCE_MAX;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let mut wait_milliseconds = milliseconds_until_next(&app).await;
         if wait_milliseconds == 0 {
             screening::ahead_of_checks(&app).await;

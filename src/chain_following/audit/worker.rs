@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::{AuditExtent, AuditSummary, run_once};
 use crate::app_state::AppState;
+use crate::background::is_stopped;
 use crate::chains::followed::FollowedChain;
 use crate::chains::rows::{self, AuditMark};
 use crate::kernel::OperationError;
@@ -43,7 +44,7 @@ async fn update_metrics(
 pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch::Receiver<bool>) {
     let name = chain.settings.name.as_str();
     let mut tried_at = i64::MIN;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let now = app.store.clock.milliseconds() / 1000;
         let known = update_metrics(&app.store, &chain).await;
         let is_due = match &known {
