@@ -745,6 +745,32 @@ async fn the_mark_moves_over_what_was_read_and_no_further() {
     assert_eq!((compared.addresses_count, stage.differences().await), (1, vec![]));
 }
 
+/// A deposit above the cursor explains its balance, also where blocks become final after minutes
+/// and hundreds of newer ones are there by then.
+#[tokio::test]
+async fn a_balance_is_explained_however_far_above_the_cursor_it_came() {
+    const ABOVE: u64 = 600;
+    let setup = Setup { funding_seconds: 86_400, ..Setup::default() };
+    let stage = Stage::set_with(setup).await;
+    let transfer = stage.transfer("100.00").await;
+    stage.proxy().change(|faults| faults.finality_behind_blocks = ABOVE);
+    stage.mine(ABOVE).await;
+    stage.token.transfer(address(&transfer), 100_000_000).await;
+    stage.token.noise(5).await;
+    stage.mine(1).await;
+    stage
+        .awaits_deposits(&transfer, |deposits| {
+            deposits.len() == 1 && deposits[0]["block_number"].is_i64()
+        })
+        .await;
+    let compared = stage.audit().await.unwrap();
+    assert_eq!(
+        (compared.addresses_count, compared.held.units, compared.balance.units),
+        (1, 100_000_000, 100_000_000)
+    );
+    assert_eq!(stage.differences().await, vec![]);
+}
+
 #[tokio::test]
 async fn the_service_compares_once_a_day_and_tells() {
     let stage = Stage::set().await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::anvil::{FINALITY_BLOCKS, Kept};
 use crate::proxy::Blocks;
-use crate::service::{Stage, address, eventually};
+use crate::service::{Setup, Stage, address, eventually};
 use crate::wire::Hash;
 
 const DAY: i64 = 86_400;
@@ -193,6 +193,28 @@ async fn a_busy_chain_shows_what_is_not_final_yet() {
     let deposits = stage.deposits(&transfer).await;
     assert_eq!((deposits.len(), &deposits[0]["status"]), (1, &json!("processing")));
     assert!(deposits[0]["confirmations"].as_i64() > Some(1), "{deposits:?}");
+}
+
+/// As on chains with quick blocks: they become final after minutes, and hundreds of newer ones are
+/// there by then. One look does not read all of them.
+#[tokio::test]
+async fn a_deposit_is_shown_however_far_it_is_above_the_final_view() {
+    const ABOVE: u64 = 1_200;
+    let setup = Setup { funding_seconds: 86_400, ..Setup::default() };
+    let stage = Stage::set_with(setup).await;
+    let transfer = stage.transfer("100.00").await;
+    stage.proxy().change(|faults| faults.finality_behind_blocks = ABOVE);
+    stage.mine(ABOVE).await;
+    stage.token.transfer(address(&transfer), 100_000_000).await;
+    stage.mine(1).await;
+    let seen = stage.awaits_deposits(&transfer, is_in_block).await;
+    assert_eq!(seen[0]["status"], "processing");
+    let above = seen[0]["block_number"].as_i64().unwrap() - stage.height();
+    assert!(above > ABOVE as i64, "{above} blocks above the cursor");
+    stage.proxy().heal();
+    stage.settle().await;
+    stage.awaits(&transfer, "payout_settled").await;
+    assert_eq!(stage.verify().await.deposits, 1);
 }
 
 #[tokio::test]

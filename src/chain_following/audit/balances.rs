@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, store_error};
+use crate::chain_following::pending::BLOCKS_ABOVE_CURSOR_MAX;
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::millionths;
 use crate::chains::port::ChainNode;
@@ -17,9 +18,6 @@ use crate::store::{Cost, Tx};
 
 /// Addresses whose balances are compared together.
 const ADDRESSES_AT_ONCE: i64 = 500;
-/// Blocks above the cursor that are read to explain balances. If there are more, balances are not
-/// compared.
-const BLOCKS_ABOVE_MAX: i64 = 500;
 /// How many times balances that differ from the book are read. A block above the cursor may have
 /// been replaced in between.
 const BALANCE_TRIES: usize = 3;
@@ -212,12 +210,18 @@ impl ChainAudit<'_> {
         if head < height {
             return Err(VerifyError::Stale(height).into());
         }
-        if head - height > BLOCKS_ABOVE_MAX {
+        if head - height > BLOCKS_ABOVE_CURSOR_MAX {
             return Err(StepError::Fatal(AuditError::Behind(head - height)));
         }
-        let mut above: HashMap<AddressBytes, Vec<(AddressBytes, i64)>> = HashMap::new();
+        // Only what moved to or from addresses of the page is kept: above the cursor of a busy
+        // chain there are many thousands of other movements.
+        let mut above: HashMap<AddressBytes, Vec<(AddressBytes, i64)>> =
+            page.iter().map(|held| (held.address, Vec::new())).collect();
         let mut reached = height;
         while reached < head {
+            if reached > height {
+                tokio::time::sleep(PAUSE).await;
+            }
             let to = head.min(reached + settings.blocks_at_once as i64);
             let mut range = node
                 .range(&contracts, reached + 1, to, None)
@@ -227,11 +231,14 @@ impl ChainAudit<'_> {
             for moved in self.moved(&range) {
                 let contract = moved.log.contract;
                 let units = units(&contract, moved.movement.value);
-                above
-                    .entry(moved.movement.from)
-                    .or_default()
-                    .push((contract, units.saturating_neg()));
-                above.entry(moved.movement.to).or_default().push((contract, units));
+                let movement = moved.movement;
+                for (address, units) in
+                    [(movement.from, units.saturating_neg()), (movement.to, units)]
+                {
+                    if let Some(moves) = above.get_mut(&address) {
+                        moves.push((contract, units));
+                    }
+                }
             }
             reached = to;
         }
