@@ -16,6 +16,7 @@ use super::addresses;
 use super::block_groups::BlockGroup;
 use super::follower::{Follower, store_error};
 use crate::app_state::AppState;
+use crate::background::is_stopped;
 use crate::chains::followed::{FollowError, FollowedChain, NodeHeight, NodeHeights};
 use crate::chains::port::is_same_node;
 use crate::chains::rows::{self, Cursor, TOKENS_COUNT_MAX};
@@ -57,7 +58,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
     let mut follower = Follower::new(app, chain.clone());
     let _here = FollowedHere::begin(chain.clone());
     let mut troubles_in_a_row = 0_u32;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let (asked_before, begun) = (chain.questions_counts(), chain.settings.timer.now());
         let step = tokio::select! {
             step = follower.step() => step,
@@ -231,10 +232,15 @@ impl Follower {
     pub(super) fn tell_of_nodes(&mut self, node_heights: &NodeHeights<'_>) {
         let chain = self.chain.clone();
         for (node, why) in &node_heights.missing {
-            if self.log_throttle.is_due(node) {
+            // Two endpoints can have the same label, because a label leaves out the path. It may
+            // hold a key, so the log has the endpoint's place in the settings instead.
+            let place = chain.nodes.iter().position(|known| is_same_node(known.as_ref(), *node));
+            let endpoint = place.map_or(0, |place| place + 1);
+            if self.log_throttle.is_due(&format!("endpoint {endpoint}")) {
                 tracing::warn!(
                     chain = chain.settings.name.as_str(),
-                    node,
+                    endpoint,
+                    node = node.label(),
                     why,
                     "a node cannot be used now; the service continues with the others"
                 );
@@ -355,8 +361,8 @@ impl Follower {
         let (is_taken, identity, tokens) = self.app.store.write(work).await.map_err(store_error)?;
         if !is_taken {
             return Err(FollowError::Mismatch(format!(
-                "the token has already had {TOKENS_COUNT_MAX} contracts on this chain, and all are \
-                 still read: begin with another database"
+                "the token has had {TOKENS_COUNT_MAX} contracts on this chain, which is the most: \
+                 use another database"
             )));
         }
         if let Some(identity) = identity {

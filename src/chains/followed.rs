@@ -94,10 +94,9 @@ impl FollowedChain {
         let configured = self.settings.chain_id;
         if identity.chain_id != configured {
             return Err(format!(
-                "the configuration names the network {configured} for {} in {} mode, and this \
-                 database was begun on the network {}, where its \
-                 deposit addresses were handed out. Give each network a database of its own, or \
-                 configure {} again",
+                "the configuration names the network {configured} for {} in {} mode, but this \
+                 database belongs to the network {}: its deposit addresses were handed out there. \
+                 Give each network a database of its own, or configure {} again",
                 self.settings.name.as_str(),
                 self.mode.as_str(),
                 identity.chain_id,
@@ -230,12 +229,11 @@ impl FollowedChain {
             match answer {
                 Some(Ok(block)) if block.time > latest => {
                     self.stats.doubts.fetch_add(1, Ordering::Relaxed);
-                    missing.push((node.label(), VerifyError::WrongTime(block.number).to_string()));
+                    missing.push((node, VerifyError::WrongTime(block.number).to_string()));
                 }
                 Some(Ok(block)) => blocks.push((node, block)),
-                Some(Err(fault)) => missing.push((node.label(), fault.to_string())),
-                None => missing
-                    .push((node.label(), "it was not found to be of this chain so far".into())),
+                Some(Err(fault)) => missing.push((node, fault.to_string())),
+                None => missing.push((node, "it has not passed its check yet".into())),
             }
         }
         blocks.sort_by_key(|(_, block)| -block.number);
@@ -247,7 +245,7 @@ impl FollowedChain {
                 blocks
                     .iter()
                     .filter(is_far_behind)
-                    .map(|(node, _)| (node.label(), "it is far behind the others".to_owned())),
+                    .map(|(node, _)| (*node, "it is far behind the others".to_owned())),
             );
         }
         self.stats.nodes_missing.store(missing.len(), Ordering::Relaxed);
@@ -255,7 +253,7 @@ impl FollowedChain {
             return Err(FollowError::NoNode(
                 missing
                     .iter()
-                    .map(|(node, why)| format!("{node}: {why}"))
+                    .map(|(node, why)| format!("{}: {why}", node.label()))
                     .collect::<Vec<_>>()
                     .join("; "),
             ));
@@ -331,7 +329,6 @@ pub struct NodeHeights<'a> {
     pub nodes: Vec<NodeHeight<'a>>,
     /// Up to which block the final view is taken.
     pub final_view: FinalView,
-    /// The labels of the nodes that do not count now, and why. Nodes far behind the others are in
-    /// this list too.
-    pub missing: Vec<(String, String)>,
+    /// The nodes that do not count now, and why. Nodes far behind the others are in this list too.
+    pub missing: Vec<(&'a dyn ChainNode, String)>,
 }

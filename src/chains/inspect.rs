@@ -81,8 +81,8 @@ pub async fn inspect(
             Ok(None) => answer = Ok(None),
             Ok(Some(seen)) => return Ok(Some(seen)),
             Err(fault) => {
-                tracing::warn!(node = node.label(), %fault, "a node does not tell of a \
-                 transaction that somebody asks about");
+                let node = node.label();
+                tracing::warn!(node, %fault, "a node could not be asked about a transaction");
                 answer = answer.or(Err(fault));
             }
         }

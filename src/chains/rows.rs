@@ -76,9 +76,8 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let block_time = row.int()?;
     let contract =
         row.bytes_or_null()?.map(|contract| AddressBytes::stored(&contract)).transpose()?;
-    let deprecation = contract
-        .zip(row.int_or_null()?)
-        .map(|(contract, height)| Deprecation { contract, height });
+    let deprecation =
+        contract.zip(row.int_or_null()?).map(|(contract, height)| Deprecation { contract, height });
     Ok(Cursor { anchor: Anchor { height, hash }, block_time, deprecation })
 }
 

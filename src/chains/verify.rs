@@ -25,13 +25,13 @@ pub enum VerifyError {
     Hole(i64),
     #[error("a log of block {0} contradicts itself or its block")]
     BadLog(i64),
-    #[error("two nodes tell different things of the blocks {0} to {1}")]
+    #[error("two nodes disagree about the blocks {0} to {1}")]
     Disagreement(i64, i64),
     #[error("the receipts of block {0} are not complete")]
     ReceiptsMissing(i64),
     #[error(
-        "block {0} tells a time that cannot be: before the block that it follows, or ahead of \
-         the service's clock"
+        "block {0} has an impossible time: before the block that it follows, or ahead of the \
+         service's clock"
     )]
     WrongTime(i64),
 }

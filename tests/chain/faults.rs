@@ -565,7 +565,6 @@ async fn another_chain_is_a_matter_of_names() {
     );
     let paid = stage.token.transfer(address(&transfer), 105_000_000).await;
     stage.others[0].1.transfer(address(&transfer), 7).await;
-    stage.proxy().change(|faults| faults.is_finalized_refused = true);
     stage.settle().await;
     stage.awaits(&transfer, "payout_settled").await;
     let deposits = stage.deposits(&transfer).await;
@@ -594,7 +593,27 @@ async fn another_chain_is_a_matter_of_names() {
         (1, told.balance, 105_000_000)
     );
     let keys = stage.proxy().header_seen("x-gateway-key");
-    assert!(stage.proxy().calls("/walletsolidity/getnowblock") > 0 && keys.len() > 20);
+    assert!(keys.len() > 20, "{keys:?}");
+    assert!(keys.iter().all(|key| key.as_deref() == Some("the-gateway-s")), "{keys:?}");
+
+    // It has no interface of TRON's, so nothing but the tag says what is final.
+    stage.proxy().change(|faults| faults.is_finalized_refused = true);
+    stage.trouble().await;
+    assert_eq!(stage.proxy().calls("/walletsolidity/getnowblock"), 0);
+}
+
+/// TRON's own interface, which a node without the tag `finalized` is asked at, gets the key too.
+#[tokio::test]
+async fn the_key_of_a_gateway_goes_to_each_of_its_paths() {
+    let more = vec![
+        ("HUNDI_TEST_CHAIN_API_KEY", "the-gateway-s"),
+        ("HUNDI_TEST_CHAIN_API_KEY_HEADER", "x-gateway-key"),
+    ];
+    let stage = Stage::set_with(Setup { more, ..Setup::default() }).await;
+    stage.proxy().change(|faults| faults.is_finalized_refused = true);
+    stage.settle().await;
+    assert!(stage.proxy().calls("/walletsolidity/getnowblock") > 0);
+    let keys = stage.proxy().header_seen("x-gateway-key");
     assert!(keys.iter().all(|key| key.as_deref() == Some("the-gateway-s")), "{keys:?}");
 }
 
@@ -628,6 +647,46 @@ async fn a_second_node_of_another_chain_is_left_out() {
     })
     .await;
     assert!(!app.state.chains[0].nodes[1].fits() && app.state.chains[0].nodes[0].fits());
+    stop.send(true).unwrap();
+    following.await.unwrap();
+    app.state.store.close().await;
+}
+
+/// Endpoints on one host have the same label in the log, because a path may hold a key. Each of
+/// them is logged, by its place in the settings.
+#[tokio::test]
+async fn each_endpoint_of_one_host_is_logged_without_its_path() {
+    let stage = Stage::set().await;
+    let folder = Folder::new();
+    let host = stage.proxy().url().replace("/jsonrpc", "");
+    let urls =
+        [stage.proxy().url(), format!("{host}/secret-of-two"), format!("{host}/secret-of-three")];
+    let app = hundi::app::App::open(
+        &config(&folder.database(), &variables(&urls, &stage.token, &stage.setup)),
+        Clock::System,
+    )
+    .await
+    .unwrap();
+    let log = folder.0.join("log");
+    let file = std::sync::Mutex::new(std::fs::File::create(&log).unwrap());
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(file).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let following = tokio::spawn(hundi::chain_following::follow::run(
+        app.state.clone(),
+        app.state.chains[0].clone(),
+        stopping,
+    ));
+    let text = eventually("both endpoints to be logged", async || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let is_told = |endpoint: &str| {
+            text.lines()
+                .any(|line| line.contains("a node cannot be used now") && line.contains(endpoint))
+        };
+        (is_told("endpoint=2 ") && is_told("endpoint=3 ")).then_some(text)
+    })
+    .await;
+    assert!(!text.contains("secret"), "{text}");
     stop.send(true).unwrap();
     following.await.unwrap();
     app.state.store.close().await;

@@ -678,7 +678,7 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
             stage.token.address
         ),
     );
-    doctor("test_chain   stops", "the service does not start: 1 part not right");
+    doctor("test_chain   stops", "the service does not start: 1 part has a fault");
     assert!(starts().is_err());
     stage.rewrite("chain_id = 1\n", &format!("chain_id = {}\n", Process::chain_now().chain_id));
     assert!(stage.done(&["doctor"]).contains("live mode starts with this configuration"));
@@ -751,7 +751,7 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
 
     // Lists that are too old stop the server, and not the operator's decisions beside it.
     stage.date_lists("2020-01-01T00:00:00Z");
-    doctor("screening    stops", "the service does not start: 1 part not right");
+    doctor("screening    stops", "the service does not start: 1 part has a fault");
     assert!(starts().is_err());
     stage.done(&["beneficiaries", "review", &id(&waiting), "--not-nre", "--reason", "a test"]);
     assert!(stage.done(&["beneficiaries", "list"]).contains("rejected"));

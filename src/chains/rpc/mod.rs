@@ -160,18 +160,20 @@ impl RpcNode {
 
     /// Whether the node knows a history of each address: it holds some of the chain's own coin, or
     /// it sent a transaction (on TRON: it is an activated account). Receiving tokens alone leaves
-    /// no such trace; see [`RpcNode::balances`]. If the node refuses the balance of one address,
-    /// the balances of all addresses are ignored. The same holds for counts of transactions. TRON's
-    /// accounts are asked for one by one.
+    /// no such trace; see [`RpcNode::balances`]. TRON's accounts are asked for one by one.
     async fn known_accounts(&self, addresses: &[AddressBytes]) -> Result<Vec<bool>, NodeError> {
         let asked = async |method: &'static str| {
             let question = |address: &AddressBytes| {
                 RpcRequest::new(method, json!([prefixed(address), "latest"]))
             };
             let questions: Vec<_> = addresses.iter().map(question).collect();
-            let numbers = unless_refused(self.many::<BigQuantity>(&questions).await)?;
-            let numbers = numbers.unwrap_or_default().into_iter();
-            Ok(numbers.map(|number| !number.is_zero()).collect::<Vec<bool>>())
+            let answers = unless_refused(self.transport.ask(&questions, true).await)?;
+            let is_known = |answer: Answered| -> Result<bool, NodeError> {
+                let number: Option<BigQuantity> = unless_refused(self.read(answer))?;
+                Ok(number.is_some_and(|number| !number.is_zero()))
+            };
+            let answers = answers.unwrap_or_default().into_iter();
+            answers.map(is_known).collect::<Result<Vec<bool>, NodeError>>()
         };
         let mut is_known = asked("eth_getBalance").await?;
         is_known.resize(addresses.len(), false);
@@ -200,7 +202,7 @@ impl RpcNode {
 
     /// The newest block that cannot be replaced. Nodes older than java-tron 4.8.0 lack the tag
     /// `finalized`; then TRON's own interface on the same host is asked for the last solidified
-    /// block, which is TRON's word for final.
+    /// block, which is TRON's word for final. Nodes of other chains have to know the tag.
     async fn final_block(&self) -> Result<FinalBlock, NodeError> {
         if !self.lacks_finalized.load(Ordering::Relaxed) {
             let header: Result<Option<Header>, NodeError> =
@@ -214,7 +216,12 @@ impl RpcNode {
                     });
                 }
                 Ok(None) => return Err(NodeError::Refused("no block is final yet".into())),
-                Err(NodeError::MethodMissing(_) | NodeError::Refused(_)) => {}
+                Err(NodeError::MethodMissing(_) | NodeError::Refused(_)) if self.is_tron => {}
+                Err(NodeError::MethodMissing(words)) => {
+                    return Err(NodeError::MethodMissing(format!(
+                        "it lacks the tag `finalized`: {words}"
+                    )));
+                }
                 Err(fault) => return Err(fault),
             }
         }
@@ -387,5 +394,65 @@ impl BigQuantity {
 impl serde::Serialize for Hash {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn node(script: scripted_gateway::GatewayScript, is_tron: bool) -> RpcNode {
+        let endpoint = scripted_gateway::start(script).await;
+        let (client, limits) = (scripted_gateway::client(), RequestLimits::default());
+        RpcNode::new(client, endpoint, limits, Timer::default(), is_tron)
+    }
+
+    fn refused(asked: &Value, code: i64, message: &str) -> Value {
+        let error = json!({ "code": code, "message": message });
+        json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error })
+    }
+
+    /// A node that does not know the tag, and has no other path.
+    fn lacks_finalized(body: &str) -> (u16, &'static str, String) {
+        let asked: Value = serde_json::from_str(body).unwrap();
+        match asked.get("method") {
+            Some(_) => (200, "", refused(&asked, -32602, "unknown block tag").to_string()),
+            None => (404, "", "no such path".into()),
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_node_of_tron_is_asked_for_its_solid_block() {
+        let other = node(lacks_finalized, false).await;
+        for _ in 0..2 {
+            let fault = other.final_block().await.unwrap_err();
+            let told = "it lacks the tag `finalized`: -32602 unknown block tag";
+            assert_eq!(fault, NodeError::MethodMissing(told.into()));
+        }
+        let tron = node(lacks_finalized, true).await;
+        let fault = tron.final_block().await.unwrap_err();
+        assert!(fault.to_string().contains("404"), "{fault}");
+    }
+
+    /// Refuses every question about the first address; the last one has a balance.
+    fn refuses_one_address(body: &str) -> (u16, &'static str, String) {
+        let asked: Vec<Value> = serde_json::from_str(body).unwrap();
+        let answer = |asked: &Value| {
+            let address = asked["params"][0].as_str().unwrap();
+            let is_funded = address.ends_with("03") && asked["method"] == "eth_getBalance";
+            match address.ends_with("01") {
+                true => refused(asked, -32000, "missing trie node"),
+                false => json!({ "jsonrpc": "2.0", "id": asked["id"],
+                    "result": if is_funded { "0xde0b6b3a7640000" } else { "0x0" } }),
+            }
+        };
+        (200, "", Value::Array(asked.iter().map(answer).collect()).to_string())
+    }
+
+    #[tokio::test]
+    async fn a_refused_question_hides_the_history_of_no_other_address() {
+        let node = node(refuses_one_address, false).await;
+        let addresses = [1, 2, 3].map(|byte| AddressBytes::of_20([byte; 20]));
+        assert_eq!(node.known_accounts(&addresses).await, Ok(vec![false, false, true]));
     }
 }
