@@ -242,6 +242,31 @@ fn charges_within_a_debit_are_a_line_of_their_own() {
     assert_eq!(accounts[0].lines[0].amount.units, 10_590);
 }
 
+/// A debit can include charges that were taken with it. Of a credit, all came in.
+#[test]
+fn charges_within_a_credit_are_no_line_wherever_its_sign_stands() {
+    let file = dialect("08", "SBIN126166441955", "Refs", "<ClrSysRef>{}</ClrSysRef>");
+    for (sign, own_sign, expected) in [
+        ("DBIT", "", vec![10_000, 590]),
+        ("DBIT", "<CdtDbtInd>DBIT</CdtDbtInd>", vec![10_000, 590]),
+        ("CRDT", "<CdtDbtInd>CRDT</CdtDbtInd>", vec![10_590]),
+        ("CRDT", "", vec![10_590]),
+    ] {
+        let entry = format!("105.90</Amt><CdtDbtInd>{sign}</CdtDbtInd>");
+        let with = file.replace("100.00</Amt><CdtDbtInd>DBIT</CdtDbtInd>", &entry).replace(
+            "<RltdPties>",
+            &format!(
+                "<Amt Ccy=\"INR\">100.00</Amt>{own_sign}\
+                     <Chrgs><Amt Ccy=\"INR\">5.90</Amt></Chrgs><RltdPties>"
+            ),
+        );
+        let found = reading::read(with.as_bytes()).unwrap();
+        let Content::Accounts(accounts) = found.content else { panic!() };
+        let units: Vec<i64> = accounts[0].lines.iter().map(|line| line.amount.units).collect();
+        assert_eq!(units, expected, "{sign} {own_sign}");
+    }
+}
+
 /// One dialect: where the bank writes the reference, in what, and what its profile will say.
 struct Mutation {
     element: ReferenceElement,

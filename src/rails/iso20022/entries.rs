@@ -62,7 +62,10 @@ pub fn read(
         let mut line = template.clone();
         line.sign = line_sign;
         line.place = format!("{place}, TxDtls {}", index + 1);
-        let charges = if is_single { charges_within(details, whole, own_amount)? } else { None };
+        let charges = match is_single {
+            true => charges_within(details, line_sign, whole, own_amount)?,
+            false => None,
+        };
         line.amount = match (is_single, charges) {
             (true, Some(charges)) => Money::new(whole.units - charges.units, whole.currency),
             (true, None) => whole,
@@ -216,6 +219,7 @@ fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
 /// includes them if the transaction's amount and the charges add up to the entry's.
 fn charges_within(
     details: &Element,
+    line_sign: Sign,
     whole: Money,
     own_amount: Option<Money>,
 ) -> Result<Option<Money>, FileError> {
@@ -239,5 +243,5 @@ fn charges_within(
         }
     }
     let is_sum = own_amount.and_then(|own| own.units.checked_add(units)) == Some(whole.units);
-    Ok((units > 0 && is_sum && sign(details)? != Some(Sign::Credit)).then_some(charged))
+    Ok((units > 0 && is_sum && line_sign != Sign::Credit).then_some(charged))
 }

@@ -6,9 +6,6 @@ use crate::rails::files::values::Day;
 use crate::store::Tx;
 use crate::values;
 
-/// The most statements of the same identity that a new one is compared with.
-const STATEMENTS_COMPARED_MAX: i64 = 1_000;
-
 crate::string_enum!(
     /// How far a file from the bank has come.
     FileStatus { Reading "reading", Applied "applied" }
@@ -103,29 +100,102 @@ pub fn is_statement_known(
     sha256: &[u8; 32],
     report: &AccountReport,
 ) -> Result<bool, StoreError> {
-    let sql = "SELECT sha256, sequence, page, opening_units, closing_units, closing_day FROM \
-               bank_statements WHERE statement_id = ?1 LIMIT ?2";
-    for mut row in tx.rows(sql, values![&report.id, STATEMENTS_COMPARED_MAX])? {
-        let other = row.bytes()?;
-        let found = (
-            row.int_or_null()?,
-            row.int_or_null()?.unwrap_or(1),
-            row.int_or_null()?,
-            row.int_or_null()?,
-            row.text_or_null()?,
-        );
-        let same = (
-            report.sequence,
+    // With neither a number nor a closing balance, two statements cannot be told apart.
+    if report.sequence.is_none() && report.closing.is_none() {
+        return Ok(false);
+    }
+    // The index finds the statements of one identity. A bank may give each of its statements the
+    // same one, so the query compares the rest too.
+    let sql = "SELECT sha256 FROM bank_statements WHERE statement_id = ?1 AND sha256 <> ?2 AND \
+               COALESCE(page, 1) = ?3 AND sequence IS NOT DISTINCT FROM ?4 AND opening_units IS \
+               NOT DISTINCT FROM ?5 AND closing_units IS NOT DISTINCT FROM ?6 AND closing_day IS \
+               NOT DISTINCT FROM ?7 LIMIT 1";
+    let found = tx.row(
+        sql,
+        values![
+            &report.id,
+            sha256,
             report.page,
+            report.sequence,
             report.opening.map(|(money, _)| money.units),
             report.closing.map(|(money, _)| money.units),
-            report.closing.map(|(_, day)| day.to_string()),
-        );
-        // With neither a number nor a closing balance, two statements cannot be told apart.
-        let is_distinguishable = report.sequence.is_some() || report.closing.is_some();
-        if other != sha256 && is_distinguishable && found == same {
-            return Ok(true);
+            &report.closing.map(|(_, day)| day.to_string()),
+        ],
+    )?;
+    Ok(found.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Currency;
+    use crate::store::migrate::migrate;
+    use crate::store::sqlite::SqliteTx;
+
+    #[test]
+    fn a_statement_is_found_among_any_number_of_the_same_identity() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let mut tx = SqliteTx::new(&connection);
+        migrate(&mut tx).unwrap();
+        let day = Day::parse("2026-11-21").unwrap();
+        let balance = |units: i64| Some((Money::new(units, Currency::Inr), day));
+        let statement = |sequence: Option<i64>, units: i64| AccountReport {
+            id: "STATEMENT".into(),
+            sequence,
+            page: 1,
+            account_number: String::new(),
+            opening: balance(units - 1),
+            closing: balance(units),
+            lines: Vec::new(),
+        };
+        let sha256 = |number: i64| {
+            let mut sha256 = [0; 32];
+            sha256[..8].copy_from_slice(&number.to_be_bytes());
+            sha256
+        };
+        for number in 0..3_000 {
+            let sequence = (number % 2 == 0).then_some(number);
+            insert_statement(&mut tx, &sha256(number), 0, &statement(sequence, number)).unwrap();
+        }
+        let mut is_known = |number: i64, report: &AccountReport| {
+            is_statement_known(&mut tx, &sha256(number), report).unwrap()
+        };
+        for number in (0..3_000).step_by(97) {
+            let same = statement((number % 2 == 0).then_some(number), number);
+            assert!(is_known(9_999, &same), "{number}");
+            assert!(!is_known(number, &same), "{number}: only another file brings it again");
+        }
+        for other in [
+            statement(Some(1), 1),
+            statement(None, 2),
+            statement(Some(2), 3),
+            AccountReport { page: 2, ..statement(Some(2), 2) },
+            AccountReport { opening: None, ..statement(Some(2), 2) },
+            AccountReport { closing: None, ..statement(Some(2), 2) },
+            AccountReport { id: "ANOTHER".into(), ..statement(Some(2), 2) },
+        ] {
+            assert!(!is_known(9_999, &other), "{other:?}");
         }
     }
-    Ok(false)
+
+    #[test]
+    fn statements_that_cannot_be_told_apart_are_new() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let mut tx = SqliteTx::new(&connection);
+        migrate(&mut tx).unwrap();
+        let bare = AccountReport {
+            id: "STATEMENT".into(),
+            sequence: None,
+            page: 1,
+            account_number: String::new(),
+            opening: None,
+            closing: None,
+            lines: Vec::new(),
+        };
+        insert_statement(&mut tx, &[1; 32], 0, &bare).unwrap();
+        assert!(!is_statement_known(&mut tx, &[2; 32], &bare).unwrap());
+        let numbered = AccountReport { sequence: Some(7), ..bare };
+        insert_statement(&mut tx, &[3; 32], 0, &numbered).unwrap();
+        assert!(is_statement_known(&mut tx, &[4; 32], &numbered).unwrap());
+    }
 }
