@@ -13,6 +13,10 @@ use rand::{Rng, SeedableRng};
 
 use super::id::{Id, IdKind, Minter, ObjectKind};
 
+/// The latest time that a request can name, in Unix seconds: the last second of the year 9999,
+/// which is the last one that RFC 3339 can write.
+pub const TIME_MAX: i64 = 253_402_300_799;
+
 /// Where the store's time comes from.
 #[derive(Clone)]
 pub enum Clock {
@@ -343,6 +347,12 @@ impl Now {
     /// since 1970. Identifiers of requests do not count, because no list shows them.
     pub const fn first_minted_milliseconds(&self) -> Option<i64> {
         self.first_minted_milliseconds
+    }
+
+    /// Sets [`Now::first_minted_milliseconds`] back to what it was before a part of the transaction
+    /// that was undone: the identifiers of that part are in no row.
+    pub const fn undo_minting(&mut self, first_minted_milliseconds: Option<i64>) {
+        self.first_minted_milliseconds = first_minted_milliseconds;
     }
 
     /// Mints only above an identifier from now on.

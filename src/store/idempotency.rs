@@ -103,6 +103,7 @@ pub fn run(
     seal: &dyn AnswerSealer,
     work: &mut dyn FnMut(&mut dyn Tx, &mut Now) -> Result<Answer, OperationError>,
 ) -> Result<ClaimOutcome, OperationError> {
+    let first_minted_milliseconds = now.first_minted_milliseconds();
     let slot = match claim_slot(tx, now, claim, seal)? {
         Claiming::Answered(answer) => return Ok(ClaimOutcome::Replayed(answer)),
         Claiming::Slot(slot) => slot,
@@ -119,6 +120,8 @@ pub fn run(
     // Undo all that was written so far. If that undoes the claim too, another request may claim the
     // key before this one claims it again.
     tx.rollback_to()?;
+    // On PostgreSQL the transaction begins again, and is announced later than what was minted.
+    now.undo_minting(first_minted_milliseconds);
     let slot = match slot {
         Slot::Claimed(_) => match claim_slot(tx, now, claim, seal)? {
             Claiming::Answered(answer) => return Ok(ClaimOutcome::Replayed(answer)),

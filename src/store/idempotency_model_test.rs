@@ -15,7 +15,7 @@ use super::idempotency::{self, Answer, AnswerSealer, Claim, ClaimOutcome};
 use super::key_filter::KeyFilter;
 use super::key_segments::KeySegments;
 use super::{Store, Tx, migrate, sqlite};
-use crate::kernel::id::Minter;
+use crate::kernel::id::{Minter, kind};
 use crate::kernel::{Clock, Code, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
@@ -464,6 +464,36 @@ fn a_transaction_that_was_not_given_the_segments_runs_nothing() {
     let refused =
         idempotency::run(&mut tx, &mut now, &claim(1), &NoSeal, &mut |_, _| panic!("the work ran"));
     assert!(matches!(refused, Err(OperationError::Store(StoreError::Broken(_)))), "{refused:?}");
+}
+
+#[test]
+fn identifiers_of_a_refused_request_do_not_count_as_minted() {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    let mut segments = KeySegments::single();
+    let mut tx = sqlite::SqliteTx::new(&connection);
+    migrate::migrate(&mut tx).unwrap();
+    tx.lend_key_segments(&mut segments);
+    tx.savepoint().unwrap();
+    let mut now = Now::new(START_MILLISECONDS, Minter::above(0), [7; 32]);
+    let mut first_minted = |key: u8, is_refused: bool| {
+        let outcome = idempotency::run(&mut tx, &mut now, &claim(key), &NoSeal, &mut |_, now| {
+            now.mint::<kind::Transfer>();
+            if is_refused {
+                return Err(Refusal::new(Code::ParameterValueInvalid, "no").into());
+            }
+            Ok(Answer {
+                http_status: 200,
+                content_type: idempotency::JSON,
+                body: Vec::new(),
+                holds_secret: false,
+            })
+        });
+        assert!(matches!(outcome, Ok(ClaimOutcome::Done(_))), "{outcome:?}");
+        now.first_minted_milliseconds()
+    };
+    assert_eq!(first_minted(1, true), None);
+    assert_eq!(first_minted(2, false), Some(START_MILLISECONDS));
+    assert_eq!(first_minted(3, true), Some(START_MILLISECONDS), "that of an earlier part stays");
 }
 
 #[test]

@@ -403,19 +403,19 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
+        // Refused before anything counts as open, so that the open savepoints can still end.
+        let sql = match self.savepoints_open {
+            0 => "SAVEPOINT savepoint_1",
+            1 => "SAVEPOINT savepoint_2",
+            _ => return Err(StoreError::Broken("at most two savepoints can be open".into())),
+        };
         self.signals.open_savepoint(self.savepoints_open);
         self.savepoints_open += 1;
         if self.without_savepoint().is_some() {
             self.changes_before_savepoint = self.connection.total_changes();
             return Ok(());
         }
-        self.run(match self.savepoints_open {
-            1 => "SAVEPOINT savepoint_1",
-            2 => "SAVEPOINT savepoint_2",
-            _ => {
-                return Err(StoreError::Broken("at most two savepoints can be open".into()));
-            }
-        })
+        self.run(sql)
     }
 
     fn release(&mut self) -> Result<(), StoreError> {
@@ -583,6 +583,26 @@ mod tests {
         }
         drop(connection);
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_savepoint_too_many_leaves_the_others_as_they_are() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE numbers (number BIGINT PRIMARY KEY)").unwrap();
+        let mut tx = SqliteTx::new(&connection);
+        let insert = "INSERT INTO numbers (number) VALUES (?1)";
+        tx.savepoint().unwrap();
+        tx.execute(insert, crate::values![1_i64]).unwrap();
+        tx.savepoint().unwrap();
+        tx.execute(insert, crate::values![2_i64]).unwrap();
+        tx.signal(Signal::Tasks);
+        assert!(tx.savepoint().is_err());
+        tx.rollback_and_release().unwrap();
+        tx.release().unwrap();
+        assert!(!tx.signals.contains(Signal::Tasks));
+        let kept = tx.rows("SELECT number FROM numbers", &[]).unwrap();
+        let kept: Vec<i64> = kept.into_iter().map(|mut row| row.int().unwrap()).collect();
+        assert_eq!(kept, [1]);
     }
 
     #[test]

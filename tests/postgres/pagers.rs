@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use hundi::kernel::id::kind;
 use hundi::kernel::page::Page;
-use hundi::kernel::{Clock, Id, Now};
+use hundi::kernel::{Clock, Code, Id, Now, Refusal, StoreError};
+use hundi::store::idempotency::{self, AnswerSealer, Claim, ClaimOutcome};
 use hundi::store::list::{self, Listing};
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Cost, Store, Tx};
@@ -219,4 +220,42 @@ async fn a_page_in_the_middle_asks_for_no_running_transactions() {
     println!("rolled back for {PAGES} pages in the middle and at the end: {looks:?}");
     assert!(looks[0] < PAGES + PAGES / 10, "{looks:?}");
     assert!(looks[1] >= 2 * PAGES, "the control: {looks:?}");
+}
+
+/// Answers are not sealed here.
+struct NoSeal;
+
+impl AnswerSealer for NoSeal {
+    fn seal(
+        &self,
+        _: &mut dyn Tx,
+        _: &mut Now,
+        _: &[u8],
+        plain: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
+        Ok(plain.to_vec())
+    }
+    fn open(&self, _: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(sealed.to_vec())
+    }
+}
+
+/// A refusal is stored by a transaction that began again, and so is announced later than what the
+/// request had minted. What it minted is undone, so that this does not matter.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_refused_after_it_minted_is_answered() {
+    let database = Database::fresh();
+    let url = PostgresUrl::parse(&database.url()).expect("an address");
+    let store = Store::connect(&url, Clock::System, 4).await.expect("the schema");
+    let claim = Claim { key_hash: [1; 16], fingerprint: [2; 32] };
+    let refused = store.write_keyed(move |tx, now| {
+        idempotency::run(tx, now, &claim, &NoSeal, &mut |_, now| {
+            now.mint::<kind::Transfer>();
+            std::thread::sleep(Duration::from_millis(5));
+            Err(Refusal::new(Code::ParameterValueInvalid, "no").into())
+        })
+    });
+    let refused = refused.await;
+    assert!(matches!(refused, Ok(ClaimOutcome::Done(_))), "{refused:?}");
+    store.close().await;
 }

@@ -1,4 +1,5 @@
-//! What a transaction undoes is not told after its commit, on either store.
+//! Parts of a transaction, on either store: what is undone is not told after the commit, and a part
+//! too many is refused without harm to the others.
 
 use futures_util::FutureExt;
 use hundi::kernel::{Clock, StoreError};
@@ -21,6 +22,16 @@ fn undo_signals(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.release()
 }
 
+/// Opens one part more than may be open.
+fn open_too_many(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    tx.savepoint()?;
+    tx.savepoint()?;
+    let is_refused = tx.savepoint().is_err();
+    tx.rollback_and_release()?;
+    tx.release()?;
+    Ok(is_refused)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_undone_is_not_told() {
     let database = Database::fresh();
@@ -31,6 +42,8 @@ async fn what_is_undone_is_not_told() {
     let embedded = Store::open(&folder.join("untold.db"), Clock::System, no_epilogue)
         .expect("the embedded store");
     let mut told = Vec::new();
+    // A job of the embedded store has a savepoint from its beginning; `sqlite.rs` tests that store.
+    assert!(shared.write(|tx, _| Ok(open_too_many(tx)?)).await.expect("the steps"));
     for store in [&shared, &embedded] {
         store.write(|tx, _| Ok(undo_signals(tx)?)).await.expect("the steps");
         // The last signal of the commit is told, so those before it would have been.

@@ -417,16 +417,16 @@ impl Tx for PgTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
+        // Refused before anything counts as open, so that the open savepoints can still end.
+        let sql = match self.savepoints_open {
+            0 => "SAVEPOINT savepoint_1",
+            1 => "SAVEPOINT savepoint_2",
+            _ => return Err(StoreError::Broken("at most two savepoints can be open".into())),
+        };
         self.prefetched.clear();
         self.signals.open_savepoint(self.savepoints_open);
         self.savepoints_open += 1;
-        self.waiting.push(SessionMessage::Control(match self.savepoints_open {
-            1 => "SAVEPOINT savepoint_1",
-            2 => "SAVEPOINT savepoint_2",
-            _ => {
-                return Err(StoreError::Broken("at most two savepoints can be open".into()));
-            }
-        }));
+        self.waiting.push(SessionMessage::Control(sql));
         // Errors of earlier statements must not show inside the savepoint.
         self.flush()
     }
