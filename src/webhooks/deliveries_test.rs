@@ -636,6 +636,45 @@ fn a_replay_tells_how_far_it_has_come() {
 }
 
 #[test]
+fn a_clock_that_went_back_takes_along_what_deliveries_are_compared_with() {
+    with_store(|tx, now| {
+        let old = emit(tx, now, "transfer.status.funded");
+        let mut endpoint = endpoint(tx, now, "*");
+        let health = EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 1 };
+        rows::queue_set_health(tx, endpoint.id, health).unwrap();
+        rows::replayed_one(tx, endpoint.id, START, old).unwrap();
+        endpoint.status = EndpointStatus::Disabled;
+        endpoint.disabled_milliseconds = Some(START);
+        rows::update(tx, &mut endpoint, EndpointStatus::Enabled).unwrap();
+        assert_eq!(due_at(tx, &endpoint), None);
+        rows::make_all_due_earlier(tx, HOUR).unwrap();
+
+        let queue = rows::queue(tx, endpoint.id).unwrap().unwrap();
+        assert_eq!(queue.health.first_failure_milliseconds, Some(START - HOUR));
+        let progress = rows::replay_progress(tx, endpoint.id, 100).unwrap().unwrap();
+        assert_eq!(progress.began_milliseconds, START - HOUR);
+        // What is replayed now is sent, although the clock showed a later time before.
+        let endpoint = found(tx, &endpoint);
+        assert_eq!(endpoint.disabled_milliseconds, Some(START - HOUR));
+        let mut now = Now::new(START - HOUR / 2, Minter::above(now.minter().last()), [8; 32]);
+        replay(tx, &mut now, &endpoint, Replay::Event(old)).unwrap();
+        let due = rows::due(tx, SCOPE, endpoint.id, None, now.instant_milliseconds(), 10).unwrap();
+        let recorded: Vec<bool> =
+            due.iter().map(|delivery| is_recorded_only(&endpoint, delivery)).collect();
+        assert_eq!(recorded, [false]);
+        assert_eq!(due_at(tx, &endpoint), Some(START - HOUR / 2));
+
+        // With nothing to move, nothing is made up.
+        let other = endpoint_of(tx, &mut now, SCOPE, "*");
+        rows::make_all_due_earlier(tx, HOUR).unwrap();
+        let health = rows::queue(tx, other.id).unwrap().unwrap().health;
+        let other = found(tx, &other);
+        assert_eq!((health, other.disabled_milliseconds), (EndpointHealth::default(), None));
+        assert_eq!(due_at(tx, &other), None);
+    });
+}
+
+#[test]
 fn a_replay_of_what_failed_does_not_wait_for_the_next_attempt() {
     with_store(|tx, now| {
         let endpoint = endpoint(tx, now, "*");

@@ -256,13 +256,16 @@ pub fn queues_due(
 }
 
 /// Makes all waiting deliveries due earlier by `milliseconds`, because the clock that their due
-/// times were computed with was ahead.
+/// times were computed with was ahead. Moves the times with them that they, or the next attempts,
+/// are compared with: when an endpoint was disabled, when its failures and its last replay began.
 pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
     for sql in [
+        // A time that is not there stays so.
         "UPDATE webhook_queues SET due_milliseconds = due_milliseconds - ?1, \
-         replayed_milliseconds = replayed_milliseconds - ?1 WHERE due_milliseconds IS NOT NULL",
-        "UPDATE webhook_queues SET leased_until_milliseconds = leased_until_milliseconds - ?1 \
-         WHERE leased_until_milliseconds IS NOT NULL",
+         first_failure_milliseconds = first_failure_milliseconds - ?1, leased_until_milliseconds = \
+         leased_until_milliseconds - ?1, replayed_milliseconds = replayed_milliseconds - ?1",
+        "UPDATE webhook_endpoints SET disabled_milliseconds = disabled_milliseconds - ?1 WHERE \
+         disabled_milliseconds IS NOT NULL",
         "UPDATE webhook_deliveries SET due_milliseconds = due_milliseconds - ?1, \
          schedule_start_milliseconds = schedule_start_milliseconds - ?1 WHERE due_milliseconds IS \
          NOT NULL",
