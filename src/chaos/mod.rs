@@ -254,13 +254,12 @@ pub fn stop(
     Ok(profile)
 }
 
-/// Removes the oldest expired report; answers how many rows were deleted.
+/// Removes the oldest expired report; answers how many reports it removed, 1 or 0.
 pub fn purge(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     let before = now.instant_milliseconds() - KEPT_MILLISECONDS;
-    match rows::completed_before(tx, before)? {
-        Some((scope, key_id)) => rows::remove(tx, scope, key_id),
-        None => Ok(0),
-    }
+    let Some((scope, key_id)) = rows::completed_before(tx, before)? else { return Ok(0) };
+    rows::remove(tx, scope, key_id)?;
+    Ok(1)
 }
 
 #[cfg(test)]

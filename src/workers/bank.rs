@@ -20,6 +20,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::app_state::AppState;
+use crate::background::is_stopped;
 use crate::kernel::{Now, StoreError};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
@@ -156,11 +157,14 @@ impl Bank {
                 rows::stop_waiting(tx, instruction.payout_id, None)?;
                 Ok(mark_unknown(tx, now, &services, &instruction)?)
             };
-            turn.alarms_count += usize::from(app.store.write(mark).await?);
-            tracing::warn!(
-                payout = %payout_id,
-                "the bank has not reported what became of a payout; it waits for the operator"
-            );
+            // A payout that has ended meanwhile waits for nobody.
+            if app.store.write(mark).await? {
+                turn.alarms_count += 1;
+                tracing::warn!(
+                    payout = %payout_id,
+                    "the bank has not reported what became of a payout; it waits for the operator"
+                );
+            }
         }
         Ok(())
     }
@@ -247,7 +251,7 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
     };
     let mut compared_on: Option<Day> = None;
     let mut is_compared = false;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let today = Day::at(app.store.clock.milliseconds() / 1000);
         if today != compared_on {
             is_compared = compare(&app).await;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::app_state::AppState;
+use crate::background::is_stopped;
 use crate::kernel::{Mode, Now, OperationError, Scope, StoreError};
 use crate::operator::four_eyes::{self, RequestCheck};
 use crate::payouts::limits;
@@ -19,6 +20,8 @@ use crate::{chaos, events, keys, payouts, staff};
 
 /// Rows that one purge removes, so that other writes never wait long for it.
 const PURGED_ROWS_MAX: i64 = 500;
+/// Expired chaos reports that one purge removes, each with all its rows.
+const PURGED_REPORTS_MAX: i64 = 1;
 /// Accounts whose events one transaction checks.
 const ACCOUNTS_PURGED_MAX: usize = 100;
 /// Accounts whose oldest events are looked up in one statement.
@@ -59,7 +62,7 @@ pub async fn reserve_addresses(app: &AppState) {
 
 /// Derives the next batch of deposit addresses while the present one is used.
 pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         if app.services.all_ports().any(|ports| ports.addresses.needs_indices()) {
             reserve_addresses(&app).await;
         }
@@ -84,7 +87,7 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
 pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut purger = Purger::default();
     note_limits(&app).await;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let more = purger.run_once(&app).await;
         let wait = Duration::from_secs(if more { 0 } else { PURGE_SECONDS });
         tokio::select! {
@@ -120,16 +123,30 @@ pub struct Purger {
 
 impl Purger {
     /// Ends requests for a second person's approval that are too old, or that could not be carried
-    /// out at this check and at the one before.
+    /// out at this check and at the one before. `Err` if they cannot be listed; a request that
+    /// cannot be checked is logged, and the others are checked.
     async fn end_requests(&mut self, app: &AppState) -> Result<(), OperationError> {
-        let before = std::mem::take(&mut self.declined_requests);
         let pending = app.store.read(Cost::Point, |tx| Ok(four_eyes::rows::pending_numbers(tx)?));
-        for number in pending.await? {
+        let pending = pending.await?;
+        let before = std::mem::take(&mut self.declined_requests);
+        for number in pending {
             let (services, was_declined) = (app.services.clone(), before.contains(&number));
             let check = move |tx: &mut dyn Tx, now: &mut Now| {
                 four_eyes::check(tx, now, &services, number, was_declined)
             };
-            if app.store.write(check).await? == RequestCheck::Declined {
+            let is_declined = match app.store.write(check).await {
+                Ok(checked) => checked == RequestCheck::Declined,
+                Err(failure) => {
+                    tracing::warn!(
+                        number,
+                        %failure,
+                        "a request for a second person could not be checked; tried again"
+                    );
+                    // What the last check found still holds.
+                    was_declined
+                }
+            };
+            if is_declined {
                 self.declined_requests.insert(number);
             }
         }
@@ -140,15 +157,19 @@ impl Purger {
     /// transaction of its own, so that none becomes too long, however many accounts there are and
     /// however slow the store is.
     pub async fn run_once(&mut self, app: &AppState) -> bool {
-        let mut is_more = purged(app, |tx, now| idempotency::purge(tx, now, PURGED_ROWS_MAX)).await;
-        is_more |= purged(app, |tx, now| {
+        let rows_max = PURGED_ROWS_MAX;
+        let mut is_more =
+            purged(app, rows_max, |tx, now| idempotency::purge(tx, now, PURGED_ROWS_MAX)).await;
+        is_more |= purged(app, rows_max, |tx, now| {
             let before_milliseconds = now.instant_milliseconds() - TOTALS_KEPT_MILLISECONDS;
             payouts::rows::purge_totals(tx, before_milliseconds, PURGED_ROWS_MAX)
         })
         .await;
-        is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
-        is_more |= purged(app, staff::purge).await;
-        is_more |= purged(app, |tx, now| chaos::purge(tx, now)).await;
+        is_more |=
+            purged(app, rows_max, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
+        is_more |= purged(app, rows_max, staff::purge).await;
+        // All of them, because they are few: a key has at most one.
+        while purged(app, PURGED_REPORTS_MAX, |tx, now| chaos::purge(tx, now)).await {}
         if let Err(failure) = self.end_requests(app).await {
             tracing::warn!(%failure, "requests for a second person could not be checked");
         }
@@ -244,13 +265,14 @@ fn purge_events(
     Ok(looks)
 }
 
-/// Runs one purge; answers whether it removed as many rows as it may.
+/// Runs one purge; answers whether it removed as many as it may, so that there may be more.
 async fn purged(
     app: &AppState,
+    count_max: i64,
     mut remove: impl FnMut(&mut dyn Tx, &mut Now) -> Result<u64, StoreError> + Send + 'static,
 ) -> bool {
     match app.store.write(move |tx, now| Ok(remove(tx, now)?)).await {
-        Ok(removed) => removed >= PURGED_ROWS_MAX as u64,
+        Ok(removed) => removed >= count_max.unsigned_abs(),
         Err(failure) => {
             tracing::error!(?failure, "rows past their time could not be removed; tried again");
             false
@@ -262,7 +284,7 @@ async fn purged(
 /// wrote beside the server, and the rest of a commit with more events than one run takes.
 pub async fn nudge_sequencer(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut last = None;
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let first = app
             .store
             .read(Cost::Point, |tx| Ok(events::rows::outbox_first(tx)?))

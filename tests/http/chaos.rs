@@ -15,6 +15,7 @@ use hundi::chaos::grade::{self, ChaosCheck, ChaosGrade};
 use hundi::chaos::seen::{Fate, ObservedRequest, RequestAttempt, WatchedEvent};
 use hundi::chaos::{AttackCount, Profile, RequestAttack, WebhookAttack};
 use hundi::kernel::{Id, Mode, Scope};
+use hundi::store::Cost;
 use serde_json::{Value, json};
 
 use crate::receiver::{Delivery, Receiver, Reply};
@@ -397,6 +398,28 @@ async fn an_answer_that_was_dropped_is_replayed_and_attacks_end_by_themselves() 
     client.post(CHAOS, json!({})).await.ok();
     client.post(STOP, json!({})).await.ok();
     assert_eq!(client.get(REPORT).await.ok()["grade"], "incomplete");
+}
+
+/// Each is removed in a transaction of its own, but they do not wait a minute for one another.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_reports_that_have_expired_are_removed() {
+    let server = Server::start_manual(&[]).await;
+    for _ in 0..3 {
+        server.client().await.post(CHAOS, json!({})).await.ok();
+    }
+    let reports_count = async || {
+        let read = server.app.state.store.read(Cost::Point, |tx| {
+            let row = tx.row("SELECT COUNT(*) FROM chaos_profiles", &[])?;
+            Ok(row.expect("a count").int()?)
+        });
+        read.await.unwrap()
+    };
+    let mut purger = hundi::workers::housekeeping::Purger::default();
+    while purger.run_once(&server.app.state).await {}
+    assert_eq!(reports_count().await, 3);
+    server.advance_seconds(32 * 86_400);
+    while purger.run_once(&server.app.state).await {}
+    assert_eq!(reports_count().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -810,6 +810,33 @@ async fn a_request_about_what_moved_on_ends_by_itself() {
     server.assert_book();
 }
 
+/// A request that cannot be read keeps no other one from its check.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_cannot_be_checked_does_not_stop_the_checks() {
+    let server = console_with(&[ABOVE]).await;
+    pause(&server).await;
+    resume(&server, person(Role::Operator, Via::Console)).await.unwrap();
+    let [number] = pending(&server).await[..] else { panic!("one") };
+    let plant = write(&server, |tx, _| {
+        let copied = "INSERT INTO decision_requests (number, subject, word, cause, status, \
+                      requested_by, requester, reason, requested_at, asked) SELECT number - 1, \
+                      'damaged', word, 'damaged', status, requested_by, requester, reason, \
+                      requested_at, asked FROM decision_requests";
+        tx.execute(copied, &[])?;
+        let aged = "UPDATE decision_requests SET requested_at = requested_at - ?1";
+        Ok(tx.execute(aged, hundi::values![four_eyes::REQUEST_SECONDS_MAX])?)
+    });
+    assert_eq!(plant.await.unwrap(), 2);
+    hundi::workers::housekeeping::Purger::default().run_once(&server.app.state).await;
+    let statuses = server.app.state.store.read(Cost::Point, |tx| {
+        let rows = tx.rows("SELECT status FROM decision_requests ORDER BY number", &[])?;
+        Ok(rows.into_iter().map(|mut row| row.text()).collect::<Result<Vec<_>, _>>()?)
+    });
+    assert_eq!(statuses.await.unwrap(), ["pending", "expired"]);
+    let found = server.app.state.store.read(Cost::Point, move |tx| Ok(rows::find(tx, number)?));
+    assert_eq!(found.await.unwrap().expect("a request").status, RequestStatus::Expired);
+}
+
 /// Runs a command with lines on its standard input.
 fn run(server: &Server, arguments: &[&str], input: &str) -> Output {
     let all = [arguments, &["--database", &server.database_url]].concat();
