@@ -102,7 +102,8 @@ async fn judge(
         return Err((StatusCode::MISDIRECTED_REQUEST, "problem.other_host"));
     }
     let path = head.uri.path();
-    if let Some(file) = files::find(path).filter(|_| head.method == http::Method::GET) {
+    let is_change = head.method != http::Method::GET && head.method != http::Method::HEAD;
+    if let Some(file) = files::find(path).filter(|_| !is_change) {
         return Ok(file);
     }
     if path == "/" || path == "/console/" {
@@ -110,7 +111,6 @@ async fn judge(
         reply.headers_mut().insert(LOCATION, HeaderValue::from_static("/console"));
         return Ok(reply);
     }
-    let is_change = head.method != http::Method::GET && head.method != http::Method::HEAD;
     if is_change && !console.origins.is_own_change(&head.headers) {
         return Err((StatusCode::FORBIDDEN, "problem.not_own_page"));
     }
@@ -158,9 +158,9 @@ async fn judge(
             asked.parts = parts;
             Ok(run(route, asked, session, is_change).await)
         }
-        RouteFound::OtherMethod => {
+        RouteFound::OtherMethod(allowed) => {
             let mut reply = page(&asked, session.as_ref(), StatusCode::METHOD_NOT_ALLOWED, None);
-            reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+            reply::set_header(&mut reply, ALLOW, &allowed);
             Ok(reply)
         }
         // Somebody who is not signed in must not learn which pages exist.

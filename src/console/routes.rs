@@ -73,8 +73,9 @@ pub struct RouteTable {
 pub(super) enum RouteFound<'a> {
     /// The route, and what stands in the path for each `{name}`.
     Route(&'a ConsoleRoute, Vec<String>),
-    /// There are routes at this path, but none with this method.
-    OtherMethod,
+    /// There are routes at this path, but none with this method: the methods that they take, as the
+    /// header `Allow` lists them.
+    OtherMethod(String),
     Nothing,
 }
 
@@ -100,7 +101,16 @@ impl RouteTable {
         let wanted = if *method == http::Method::HEAD { "GET" } else { method.as_str() };
         let mut candidates = matched.value.iter().filter_map(|index| self.routes.get(*index));
         match candidates.find(|route| route.method.as_str() == wanted) {
-            None => RouteFound::OtherMethod,
+            None => {
+                let routes = matched.value.iter().filter_map(|index| self.routes.get(*index));
+                let methods: Vec<&str> = routes
+                    .map(|route| match route.method {
+                        Method::Get => "GET, HEAD",
+                        Method::Post => "POST",
+                    })
+                    .collect();
+                RouteFound::OtherMethod(methods.join(", "))
+            }
             Some(route) => {
                 let parts = matched.params.iter().map(|(_, value)| value.to_owned()).collect();
                 RouteFound::Route(route, parts)
@@ -117,5 +127,23 @@ mod tests {
     fn no_two_routes_collide_and_all_stand_below_the_console() {
         let table = RouteTable::new(routes()).unwrap();
         assert!(table.routes.iter().all(|route| route.path.starts_with("/console")));
+    }
+
+    #[test]
+    fn a_refused_method_is_told_those_of_its_path() {
+        let table = RouteTable::new(routes()).unwrap();
+        for (method, path, allowed) in [
+            (http::Method::PUT, "/console/sign_in", "GET, HEAD, POST"),
+            (http::Method::POST, "/console/work", "GET, HEAD"),
+            (http::Method::GET, "/console/decide", "POST"),
+            (http::Method::HEAD, "/console/decide", "POST"),
+        ] {
+            let RouteFound::OtherMethod(found) = table.find(&method, path) else {
+                panic!("{method} {path} is a route, or there is none");
+            };
+            assert_eq!(found, allowed, "{method} {path}");
+        }
+        let read = table.find(&http::Method::HEAD, "/console/work");
+        assert!(matches!(read, RouteFound::Route(..)), "HEAD is answered as GET");
     }
 }

@@ -916,10 +916,15 @@ async fn every_answer_forbids_frames_scripts_and_caches() {
         ("outside", Browser::new(&server).get("/console").await),
         ("cross", send(&server, Method::POST, "/console/sign_out", &[], "").await),
     ];
+    let refused = send(&server, Method::GET, "/console/decide", &[], "").await;
+    assert_eq!((refused.status, refused.header("allow")), (405, "POST"));
     for (path, kept) in [(script, "immutable"), (css, "immutable")] {
         let file = Browser::new(&server).get(&path).await;
         assert_eq!(file.status, 200, "{path}");
         assert!(file.header("cache-control").contains(kept), "{path}");
+        let asked = send(&server, Method::HEAD, &path, &[], "").await;
+        assert_eq!((asked.status, asked.body.as_str()), (200, ""), "{path}");
+        assert_eq!(asked.header("etag"), file.header("etag"), "{path}");
         let other = path.replace("/static/", "/static/0");
         assert_eq!(Browser::new(&server).get(&other).await.status, 303, "{other}");
         answers.push(("file", file));

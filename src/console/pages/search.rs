@@ -22,9 +22,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
     });
     let (accounts, found) = read.await?;
     let words = visit.words;
-    let is_exact = AnyId::parse(visit.query("q").trim()).is_some();
-    if is_exact
-        && let Some(id) = AnyId::parse(visit.query("q").trim())
+    if let Some(id) = AnyId::parse(visit.query("q").trim())
         && found.count() == 1
         && let Some(path) = page_of(&visit, id).await?
     {

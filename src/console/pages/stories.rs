@@ -13,6 +13,9 @@ use crate::screening::hit::{HitDecision, HitRow};
 
 /// Moments that a page shows of a story.
 pub const STEPS_MAX: usize = 100;
+/// The most newest moments that a page leaves out. Each of them is read to find the place, so it is
+/// the bound of what one request reads. The moments before them are not shown.
+const SKIPPED_MAX: usize = 10_000;
 
 /// Which part of a story a page shows.
 #[derive(Clone, Copy)]
@@ -24,17 +27,29 @@ pub struct StoryPart {
 impl StoryPart {
     /// The part that the page's address asks for; by default the newest.
     pub fn asked(visit: &Visit) -> StoryPart {
-        StoryPart { skipped_count: visit.query("skip").parse().unwrap_or(0) }
+        StoryPart::after(visit.query("skip").parse().unwrap_or(0))
+    }
+
+    /// The part before this many newest moments.
+    fn after(skipped_count: usize) -> StoryPart {
+        StoryPart { skipped_count: skipped_count.min(SKIPPED_MAX) }
+    }
+
+    /// The part before this one, which shows `count` moments. `None` if it is not shown.
+    fn older(self, count: usize) -> Option<StoryPart> {
+        let skipped_count = self.skipped_count + count;
+        (skipped_count <= SKIPPED_MAX).then_some(StoryPart { skipped_count })
     }
 
     /// How many of the newest moments of each kind have to be read, to know the part and whether
     /// there are older ones.
     pub fn rows_max(self) -> i64 {
-        i64::try_from(self.skipped_count.saturating_add(STEPS_MAX + 1)).unwrap_or(i64::MAX)
+        (self.skipped_count + STEPS_MAX + 1) as i64
     }
 
     /// The section of the story, in order of time. Where it does not begin with the first moment,
-    /// it says so, and leads to the older ones. `path` is the page's.
+    /// it says so, and leads to the older ones, or says that they are not shown. `path` is the
+    /// page's.
     pub fn section(self, visit: &Visit, path: &str, mut moments: Vec<(i64, StoryStep)>) -> Section {
         let words = visit.words;
         moments.sort_by_key(|(at, _)| *at);
@@ -43,11 +58,20 @@ impl StoryPart {
         let steps: Vec<StoryStep> = moments.drain(first..).map(|(_, step)| step).collect();
         let mut blocks = Vec::new();
         if first > 0 {
-            let text = more_note(words, true, steps.len());
-            blocks.push(PageBlock::Note { tone: Tone::Attention, text });
-            let older = format!("{path}?skip={}", self.skipped_count + steps.len());
-            let text = words.get("page.older").to_owned();
-            blocks.push(PageBlock::Links(vec![(older, text)]));
+            let note = |text| PageBlock::Note { tone: Tone::Attention, text };
+            match self.older(steps.len()) {
+                Some(older) => {
+                    blocks.push(note(more_note(words, true, steps.len())));
+                    let older = format!("{path}?skip={}", older.skipped_count);
+                    let text = words.get("page.older").to_owned();
+                    blocks.push(PageBlock::Links(vec![(older, text)]));
+                }
+                None => {
+                    let count = (self.skipped_count + steps.len()).to_string();
+                    let text = words.with("page.story_cut", [("count", count.as_str())]);
+                    blocks.push(note(text));
+                }
+            }
         }
         blocks.push(PageBlock::Story(steps));
         Section::wide(words.get("transfer.story"), blocks)
@@ -156,4 +180,22 @@ fn delivered(visit: &Visit, found: &Delivered) -> (String, PageCell) {
         PageCell::Muted(format!("{answer}\u{a0}·\u{a0}{}\u{a0}ms", attempt.duration_milliseconds))
     }));
     fact(visit, "fact.delivery", PageCell::Several(cells))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_story_has_an_oldest_part() {
+        let (mut part, mut parts_count) = (StoryPart::after(0), 1);
+        while let Some(older) = part.older(STEPS_MAX) {
+            (part, parts_count) = (older, parts_count + 1);
+        }
+        assert_eq!(parts_count, 1 + SKIPPED_MAX / STEPS_MAX);
+        let rows_max = (SKIPPED_MAX + STEPS_MAX + 1) as i64;
+        for asked in [SKIPPED_MAX, SKIPPED_MAX + 1, i64::MAX as usize, usize::MAX] {
+            assert_eq!(StoryPart::after(asked).rows_max(), rows_max, "{asked}");
+        }
+    }
 }

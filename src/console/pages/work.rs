@@ -19,7 +19,7 @@ use crate::workers::screening::{self, ScreeningProgress};
 
 /// The most endpoints of each mode that are shown.
 const ENDPOINTS_MAX: i64 = 100;
-/// The most deliveries of one endpoint that are counted; a `+` stands for more.
+/// The most deliveries of one endpoint that are shown as a number; a `+` stands for more.
 const COUNTED_MAX: i64 = 10_000;
 
 /// The progress of long work, as read from the store.
@@ -58,7 +58,7 @@ fn read(
         let mut endpoints = rows::endpoints_at_work(tx, mode, ENDPOINTS_MAX + 1)?;
         has_more_endpoints |= cut(&mut endpoints, ENDPOINTS_MAX);
         for endpoint in endpoints {
-            let count = rows::waiting_deliveries(tx, endpoint.id, COUNTED_MAX)?;
+            let count = rows::waiting_deliveries(tx, endpoint.id, COUNTED_MAX + 1)?;
             let replayed = hooks::replay_progress(tx, endpoint.id, COUNTED_MAX)?;
             deliveries.push((endpoint, count, replayed));
         }
@@ -184,15 +184,11 @@ fn delivered(visit: &Visit, work: &Work) -> PageBlock {
     for (endpoint, count, replayed) in &work.deliveries {
         let path = path_of(endpoint.id.any());
         let due = endpoint.due_milliseconds.map_or(instant, |due| due / 1_000);
-        let left = match *count >= COUNTED_MAX {
-            true => format!("{count}+"),
-            false => count.to_string(),
-        };
         table.lines.push(
             TableLine::new(vec![
                 PageCell::link(path.clone(), endpoint.url.clone()),
                 PageCell::chip(words, crate::kernel::state::Status::as_str(endpoint.status)),
-                PageCell::Number(left),
+                PageCell::Number(counted(*count)),
                 replayed.map_or(PageCell::none(), |replayed| replay_cell(visit, &replayed)),
                 if due < instant {
                     PageCell::Text(age(words, instant - due))
@@ -207,10 +203,30 @@ fn delivered(visit: &Visit, work: &Work) -> PageBlock {
     PageBlock::Table(table)
 }
 
+/// A number of deliveries of which at most one more than `COUNTED_MAX` were counted, as text.
+fn counted(count: i64) -> String {
+    match count > COUNTED_MAX {
+        true => format!("{COUNTED_MAX}+"),
+        false => count.to_string(),
+    }
+}
+
 /// How far a replay has come, as a cell.
 pub fn replay_cell(visit: &Visit, replayed: &ReplayProgress) -> PageCell {
     let values = [("done", replayed.done_count), ("all", replayed.count)];
     let values = values.map(|(name, count)| (name, count.to_string()));
     let values = values.each_ref().map(|(name, count)| (*name, count.as_str()));
     PageCell::Number(visit.words.with("work.done_of", values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_more_than_the_most_has_a_plus() {
+        assert_eq!(counted(0), "0");
+        assert_eq!(counted(COUNTED_MAX), "10000");
+        assert_eq!(counted(COUNTED_MAX + 1), "10000+");
+    }
 }
