@@ -26,6 +26,8 @@ pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 pub const HEADERS_PARSED_MAX: usize = 2 * HEADERS_MAX;
 pub const HEAD_BYTES_PARSED_MAX: usize = 2 * HEAD_BYTES_MAX;
 
+const MALFORMED: &str = "The request's head is not well-formed HTTP/1.1.";
+
 /// Makes the answer to a request that is refused before it reaches a route.
 pub type Refuse = Arc<dyn Fn(Refusal) -> Reply + Send + Sync>;
 
@@ -139,8 +141,21 @@ fn recognise(head: &[u8], status: &[u8]) -> Option<Refusal> {
     if !named("transfer-encoding").is_empty() {
         return refused("Transfer-Encoding", "Transfer-Encoding can only be chunked.");
     }
-    let message = "The request's head is not well-formed HTTP/1.1.";
-    Some(Refusal::new(Code::ParameterValueInvalid, message))
+    Some(Refusal::new(Code::ParameterValueInvalid, MALFORMED))
+}
+
+/// The refusal of a head that hyper refused with this status and that is no longer known.
+fn unknown_head(status: &[u8]) -> Refusal {
+    match status {
+        b"431" => Refusal::new(
+            Code::ParameterMaxLengthInvalid,
+            format!(
+                "The request has more than {HEADERS_MAX} headers, or its head is larger than \
+                 {HEAD_BYTES_MAX} bytes."
+            ),
+        ),
+        _ => Refusal::new(Code::ParameterValueInvalid, MALFORMED),
+    }
 }
 
 /// A line without its end; and what follows it, if the line has an end.
@@ -177,13 +192,16 @@ pub struct Shaped<S> {
     refuse: Refuse,
     /// What arrived since the last answer, at most [`HEAD_BYTES_PARSED_MAX`].
     head: Vec<u8>,
+    /// Whether an answer was sent already. Then the peer speaks HTTP, and a refused head that is
+    /// not in `head` arrived together with an earlier request.
+    has_answered: bool,
     /// What is sent instead of hyper's bytes, and how much of it was sent.
     replacement: Option<(Vec<u8>, usize)>,
 }
 
 impl<S> Shaped<S> {
     pub fn new(inner: S, refuse: Refuse) -> Shaped<S> {
-        Shaped { inner, refuse, head: Vec::new(), replacement: None }
+        Shaped { inner, refuse, head: Vec::new(), has_answered: false, replacement: None }
     }
 
     /// The answer to send instead of these bytes, if they are a refusal by hyper itself: a whole
@@ -197,7 +215,9 @@ impl<S> Shaped<S> {
         if text.contains("\r\nrequest-id:") {
             return None;
         }
-        recognise(&self.head, status).map(|refusal| to_bytes((self.refuse)(refusal)))
+        let refusal = recognise(&self.head, status)
+            .or_else(|| self.has_answered.then(|| unknown_head(status)))?;
+        Some(to_bytes((self.refuse)(refusal)))
     }
 }
 
@@ -245,9 +265,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Shaped<S> {
         if self.replacement.is_none() {
             self.replacement = self.replacement_for(bytes).map(|replacement| (replacement, 0));
         }
-        let Shaped { inner, replacement, head, .. } = &mut *self;
+        let Shaped { inner, replacement, head, has_answered, .. } = &mut *self;
         let Some((out, sent)) = replacement else {
             head.clear();
+            *has_answered = true;
             return Pin::new(inner).poll_write(context, bytes);
         };
         while *sent < out.len() {
@@ -272,6 +293,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Shaped<S> {
             return self.poll_write(context, only);
         }
         self.head.clear();
+        self.has_answered = true;
         Pin::new(&mut self.inner).poll_write_vectored(context, parts)
     }
 

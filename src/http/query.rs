@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::fields::{PLAIN_PATTERN, must_be_one_of};
 use super::form::shown_name;
 use super::near;
+use crate::kernel::clock::TIME_MAX;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Code, Id, IdKind, ObjectKind, Refusal, RefusalEntry};
@@ -13,8 +14,6 @@ pub const PAGE_LIMIT_DEFAULT: i64 = 10;
 pub const PAGE_LIMIT_MAX: i64 = 100;
 /// The longest query string, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4_096;
-/// The last second of the year 9999, in Unix seconds.
-const TIME_MAX: i64 = 253_402_300_799;
 
 /// What a filter parameter holds.
 #[derive(Clone, Copy)]

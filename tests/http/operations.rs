@@ -11,7 +11,7 @@ use hundi::background::leader::run_as_leader;
 use hundi::http::server;
 use hundi::routes::routes;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::console;
@@ -352,6 +352,8 @@ async fn heads_beyond_the_limits_are_refused() {
         ("a host with a name", bare("host: me@a\r\n"), Some((value, "Host"))),
         ("a host that is none", bare("host: a b\r\n"), Some((value, "Host"))),
     ];
+    let document = open_page(&server, "/openapi.json").await.ok();
+    let listed = &document["paths"]["/v1/senders"]["get"]["responses"]["400"]["description"];
     for (what, bytes, wanted) in rows {
         let answer = wire::exchange(&server.address, &bytes).await;
         let Some((code, field)) = wanted else {
@@ -361,8 +363,26 @@ async fn heads_beyond_the_limits_are_refused() {
         };
         let answer = answer.unwrap_or_else(|| panic!("{what}: no answer"));
         assert_eq!(answer.errors(400), faults(&[(code, field)]), "{what}");
+        assert!(listed.as_str().unwrap().contains(&format!("`{code}`")), "{what}: {listed}");
         assert!(answer.header("request-id").is_some_and(|id| id.starts_with("request_")), "{what}");
         assert_eq!(answer.header("connection"), Some("close"), "{what}");
+    }
+    // The head of a second request that arrives with the first one.
+    let far_too_many = many.repeat(3);
+    for (what, lines, code) in [
+        ("a space before the colon", "x : a\r\n", value),
+        ("far too many headers", far_too_many.as_str(), max),
+    ] {
+        let both = [bare("host: a\r\n"), bare(&format!("host: a\r\n{lines}"))].concat();
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        stream.write_all(&both).await.unwrap();
+        let mut answers = String::new();
+        let read = tokio::time::timeout(WAIT, stream.read_to_string(&mut answers));
+        read.await.expect("the connection ends").unwrap();
+        let refused = answers.split("HTTP/1.1 ").nth(2).expect("two answers");
+        assert!(refused.starts_with("400 "), "{what}: {answers}");
+        assert!(refused.contains("request-id: request_"), "{what}: {answers}");
+        assert!(refused.contains(&format!("\"{code}\"")), "{what}: {answers}");
     }
     let http10 = wire::exchange(&server.address, b"GET /healthz HTTP/1.0\r\n\r\n").await.unwrap();
     assert_eq!(http10.status, 200, "HTTP/1.0 has no Host");

@@ -382,8 +382,11 @@ fn responses(route: &Route, response: Value) -> Map<String, Value> {
         Code::RateLimitExceeded,
         Code::InternalError,
         Code::ServiceUnavailable,
+        // A head or a query can be wrong on every route.
         Code::RequestQueryParameterInvalid,
-        Code::RequestBodyInvalid,
+        Code::ParameterEmpty,
+        Code::ParameterValueInvalid,
+        Code::ParameterMaxLengthInvalid,
     ];
     if route.path.contains("{id}") {
         codes.push(Code::ObjectNotFound);
@@ -393,13 +396,10 @@ fn responses(route: &Route, response: Value) -> Map<String, Value> {
     }
     if route.verb == Verb::Post {
         codes.extend([
-            Code::ParameterEmpty,
-            Code::ParameterValueInvalid,
+            Code::RequestBodyInvalid,
             Code::ParameterMinLengthInvalid,
-            Code::ParameterMaxLengthInvalid,
             Code::ParameterRangeInvalid,
             Code::ParameterUnexpected,
-            Code::RequestBodyInvalid,
             Code::IdempotencyKeyReuse,
             Code::ResourceLocked,
         ]);
@@ -536,6 +536,41 @@ mod tests {
             "test_stop_chaos",
         ] {
             assert!(ids.contains(id), "{id} of {ids:?}");
+        }
+    }
+
+    /// The codes that the document lists for a route.
+    fn listed<'a>(document: &'a Value, route: &Route) -> BTreeSet<&'a str> {
+        let operation = &document["paths"][route.path][route.verb.as_str().to_lowercase()];
+        let responses = operation["responses"].as_object().unwrap();
+        let texts = responses.values().filter_map(|response| response["description"].as_str());
+        let codes = texts.flat_map(str::lines).filter_map(|line| line.strip_prefix("- `"));
+        codes.filter_map(|rest| rest.split('`').next()).collect()
+    }
+
+    /// A head or a query can be wrong on every route; only a POST has a body and a key.
+    #[test]
+    fn each_operation_lists_what_can_be_wrong_with_its_requests() {
+        let document = document(&routes(), &resource_paths(), "http://127.0.0.1:8080");
+        for route in routes() {
+            let (listed, what) = (listed(&document, &route), (route.verb, route.path));
+            for code in [
+                Code::RequestQueryParameterInvalid,
+                Code::ParameterEmpty,
+                Code::ParameterValueInvalid,
+                Code::ParameterMaxLengthInvalid,
+            ] {
+                assert!(listed.contains(code.as_str()), "{what:?} lacks {code:?}");
+            }
+            for code in [
+                Code::RequestBodyInvalid,
+                Code::ParameterMinLengthInvalid,
+                Code::ParameterUnexpected,
+                Code::IdempotencyKeyReuse,
+            ] {
+                let is_post = route.verb == Verb::Post;
+                assert_eq!(listed.contains(code.as_str()), is_post, "{what:?} {code:?}");
+            }
         }
     }
 
