@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use super::listing::{ListingArgs, ListingPrinter};
 use super::{ByArgs, DatabaseArgs, beside, carry_out, config, error_message, open, print};
 use crate::kernel::Now;
-use crate::store::Tx;
+use crate::store::{Cost, Tx};
 use crate::{keys, operator};
 
 /// List, suspend and resume accounts
@@ -55,7 +55,7 @@ async fn run(command: AccountsCommand) -> Result<(), String> {
         AccountsCommand::List { listing, database } => {
             let accounts = open(&database)
                 .await?
-                .write(|tx, _| Ok(keys::rows::accounts(tx)?))
+                .read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?))
                 .await
                 .map_err(error_message)?;
             let mut listing = ListingPrinter::begin(listing, &["account", "status"])?;

@@ -48,7 +48,8 @@ enum AddressesCommand {
     /// After a restore, before the first start: leave out addresses that may have been handed out
     /// since the backup
     Skip {
-        /// How many: more than were handed out since; a node reserves up to 65 536 at once
+        /// How many indices to skip: more than were handed out since the backup; a node reserves up
+        /// to 65 536 at once
         #[arg(long, default_value_t = 1_000_000,
             value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
         count: u32,

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::listing::{ListingArgs, ListingCell, ListingPrinter};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter, more_than};
 use super::{ByArgs, DatabaseArgs, beside, carry_out, error_message, open};
 use crate::operator::four_eyes;
 use crate::operator::submit_waiting;
@@ -45,7 +45,7 @@ enum ApprovalsCommand {
 }
 
 /// The most requests that one listing shows.
-const REQUESTS_MAX: i64 = 1_000;
+const REQUESTS_MAX: usize = 1_000;
 const COLUMNS: &[&str] = &[
     "request",
     "subject",
@@ -64,11 +64,14 @@ impl Approvals {
         match self.command {
             ApprovalsCommand::List { listing, database } => {
                 let store = open(&database).await?;
+                // One more than is shown tells whether there are more.
+                let rows_max = REQUESTS_MAX as i64 + 1;
                 let read =
-                    store.read(Cost::Scan, |tx| Ok(four_eyes::rows::newest(tx, REQUESTS_MAX)?));
+                    store.read(Cost::Scan, move |tx| Ok(four_eyes::rows::newest(tx, rows_max)?));
                 let requests = read.await.map_err(error_message)?;
+                let is_more = requests.len() > REQUESTS_MAX;
                 let mut listing = ListingPrinter::begin(listing, COLUMNS)?;
-                for request in requests {
+                for request in requests.into_iter().take(REQUESTS_MAX) {
                     listing.row([
                         ListingCell::Number(request.number),
                         request.subject.into(),
@@ -82,7 +85,8 @@ impl Approvals {
                         ListingCell::time(request.decided_at),
                     ])?;
                 }
-                listing.end()
+                listing.end()?;
+                if is_more { Err(more_than(REQUESTS_MAX)) } else { Ok(()) }
             }
             ApprovalsCommand::Approve { number, by, database } => {
                 let app = beside(&database).await?;

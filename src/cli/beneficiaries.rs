@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
-use super::listing::{ListingArgs, ListingCell, ListingPrinter};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter, more_than};
 use super::{ByArgs, DatabaseArgs, beside, config, decide, error_message, record_numbers_seen};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::BeneficiaryStatus;
@@ -14,7 +14,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Mode, OperationError, Scope};
 use crate::keys;
 use crate::operator::OperatorDecision;
-use crate::store::Tx;
+use crate::store::{Cost, Tx};
 
 /// The most beneficiaries that one call lists.
 const LISTED_MAX: usize = 1_000;
@@ -128,8 +128,8 @@ async fn list(
         })
         .transpose()?;
     let app = beside(database).await?;
-    let found =
-        app.state.store.write(move |tx, _| find(tx, status)).await.map_err(error_message)?;
+    let read = app.state.store.read(Cost::Scan, move |tx| find(tx, status));
+    let found = read.await.map_err(error_message)?;
     if let Some(by) = shows_account_numbers_to {
         let by = by.decided_by_for(&config(database)?)?;
         let seen = found.iter().take(LISTED_MAX).map(|(_, beneficiary)| beneficiary.id.any());
@@ -171,7 +171,7 @@ async fn list(
     }
     listing.end()?;
     if found.len() > LISTED_MAX {
-        Err(format!("there are more than {LISTED_MAX}; only these are shown: name a --status"))
+        Err(format!("{}: name a --status", more_than(LISTED_MAX)))
     } else {
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::listing::{ListingArgs, ListingCell, ListingPrinter};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter, more_than};
 use super::{DatabaseArgs, error_message, open};
 use crate::decisions::rows;
 use crate::store::Cost;
@@ -19,24 +19,26 @@ pub struct Decisions {
 }
 
 /// The most decisions that one listing shows.
-const DECISIONS_MAX: i64 = 1_000;
+const DECISIONS_MAX: usize = 1_000;
 
 impl Decisions {
     pub async fn run(self) -> Result<(), String> {
         let subject = self.subject;
+        // One more than is shown tells whether there are more.
+        let rows_max = DECISIONS_MAX as i64 + 1;
         let found = open(&self.database)
             .await?
             .read(Cost::Scan, move |tx| {
                 Ok(match &subject {
-                    Some(subject) => rows::of_subject(tx, subject, DECISIONS_MAX)?,
-                    None => rows::newest(tx, DECISIONS_MAX)?,
+                    Some(subject) => rows::of_subject(tx, subject, rows_max)?,
+                    None => rows::newest(tx, rows_max)?,
                 })
             })
             .await
             .map_err(error_message)?;
         let columns = &["decided_at", "subject", "decision", "actor", "reason", "approved_by"];
         let mut listing = ListingPrinter::begin(self.listing, columns)?;
-        for decision in &found {
+        for decision in found.iter().take(DECISIONS_MAX) {
             listing.row([
                 ListingCell::Time(decision.decided_at),
                 decision.subject.to_string().into(),
@@ -46,6 +48,7 @@ impl Decisions {
                 ListingCell::text(decision.by.approved_by()),
             ])?;
         }
-        listing.end()
+        listing.end()?;
+        if found.len() > DECISIONS_MAX { Err(more_than(DECISIONS_MAX)) } else { Ok(()) }
     }
 }

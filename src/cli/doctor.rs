@@ -149,7 +149,10 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         (0, missing, _) => {
             Err(format!("the service starts without live mode: {} missing", parts(missing)))
         }
-        (stops, ..) => Err(format!("the service does not start: {} not right", parts(stops))),
+        (stops, ..) => {
+            let have = if stops == 1 { "has" } else { "have" };
+            Err(format!("the service does not start: {} {have} a fault", parts(stops)))
+        }
     }
 }
 

@@ -50,15 +50,15 @@ fn pack(pack: &Pack) -> Result<(), String> {
     let csv = File::open(&pack.csv)
         .map_err(|error| format!("cannot read {}: {error}", pack.csv.display()))?;
     let bytes = ifsc::pack::pack(BufReader::new(csv), &pack.as_of, &pack.source)?;
-    let length = bytes.len();
+    // Checked before anything is written, because the file may replace one that a server reads.
+    let directory = ifsc::Directory::from_bytes(bytes.clone())?;
     // The directory is written to a second file, which is then renamed, so that a server that
     // starts meanwhile never reads half of it.
     let mut beside = pack.file.clone().into_os_string();
     beside.push(".new");
     let write = std::fs::write(&beside, &bytes).and_then(|()| std::fs::rename(&beside, &pack.file));
     write.map_err(|error| format!("cannot write {}: {error}", pack.file.display()))?;
-    let directory = ifsc::Directory::from_bytes(bytes)?;
-    print(&format!("{} branches in {length} bytes", directory.branches_count))
+    print(&format!("{} branches in {} bytes", directory.branches_count, bytes.len()))
 }
 
 fn show(code: &str, config: &Config) -> Result<(), String> {

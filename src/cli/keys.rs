@@ -16,7 +16,7 @@ use crate::kernel::{Clock, Id, Now, Role};
 use crate::keys::making::{account_name_fault, revoke_key_by};
 use crate::keys::{self, Permissions};
 use crate::routes::resource_names;
-use crate::store::{Database, Tx};
+use crate::store::{Cost, Database, Tx};
 
 /// Manage API keys
 #[derive(Args)]
@@ -123,7 +123,7 @@ async fn run(command: KeysCommand) -> Result<(), String> {
         KeysCommand::List { listing, database } => {
             let lines = open(&database)
                 .await?
-                .write(|tx, _| Ok(keys::rows::list(tx)?))
+                .read(Cost::Scan, |tx| Ok(keys::rows::list(tx)?))
                 .await
                 .map_err(error_message)?;
             let columns =

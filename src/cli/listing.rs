@@ -85,6 +85,11 @@ pub fn time_text(at: i64, zone: &TimeZone) -> String {
     if local == utc { utc } else { format!("{local} ({utc})") }
 }
 
+/// What a command says after its rows, as an error, if there are more than it shows.
+pub fn more_than(rows_max: usize) -> String {
+    format!("there are more than {rows_max}; only these are shown")
+}
+
 /// A listing that is being printed.
 pub struct ListingPrinter {
     is_json: bool,

@@ -10,7 +10,7 @@ use crate::console::openid::settings::check_issuer;
 use crate::kernel::{Now, system_random};
 use crate::operator::four_eyes;
 use crate::staff::{self, Role, passwords, provider_links};
-use crate::store::Tx;
+use crate::store::{Cost, Tx};
 
 /// Manage the operators: who may sign in to the console
 #[derive(Args)]
@@ -171,7 +171,7 @@ impl Operators {
             }
             OperatorsCommand::List { listing, database } => {
                 let store = open(&database).await?;
-                let read = store.write(|tx, _| {
+                let read = store.read(Cost::Scan, |tx| {
                     let linked = staff::rows::linked(tx)?;
                     Ok((staff::rows::all(tx)?, linked))
                 });

@@ -5,10 +5,11 @@ use clap::{Args, ValueEnum};
 
 use super::prove::ApproverArgs;
 use super::{ByArgs, DatabaseArgs, beside, carry_out, config, error_message, open, print, record};
-use crate::kernel::{Now, OperationError};
+use crate::kernel::Now;
+use crate::operator::four_eyes::account_number;
 use crate::pauses::{self, Operation};
 use crate::store::Tx;
-use crate::{decisions, keys, operator};
+use crate::{decisions, operator};
 
 #[derive(Clone, Copy, ValueEnum)]
 enum OperationFlag {
@@ -141,17 +142,4 @@ async fn resume_database(
 
 fn whom(account: &Option<String>) -> String {
     account.as_ref().map_or_else(|| "everybody".to_owned(), |name| format!("account {name:?}"))
-}
-
-/// The number of the account with this name, which must exist; `None` without a name.
-fn account_number(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, OperationError> {
-    let Some(name) = name else { return Ok(None) };
-    let accounts = keys::rows::accounts(tx)?;
-    let number = (1..).zip(&accounts).find(|(_, (known, _))| known == name);
-    let number = number.map(|(number, _)| number).ok_or_else(|| {
-        OperationError::Declined(format!(
-            "there is no account {name:?}: `hundi accounts list` shows them"
-        ))
-    })?;
-    Ok(Some(number))
 }

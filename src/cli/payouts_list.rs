@@ -1,6 +1,6 @@
 //! `hundi payouts list`: what is on its way to the bank.
 
-use super::listing::{ListingArgs, ListingCell, ListingPrinter};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter, more_than};
 use super::{DatabaseArgs, config, error_message, open};
 use crate::kernel::Money;
 use crate::rails::files::rows::{self as journal, InstructionStatus, Journalled};
@@ -80,7 +80,7 @@ pub async fn list(
     }
     listing.end()?;
     if found.len() > LISTED_MAX as usize {
-        return Err(format!("there are more than {LISTED_MAX}; only these are shown"));
+        return Err(more_than(LISTED_MAX as usize));
     }
     Ok(())
 }

@@ -107,7 +107,8 @@ impl ApproverArgs {
             return Err("say who you are: --actor NAME".into());
         }
         let name = self.approver.as_deref().map(str::trim).filter(|name| !name.is_empty());
-        let name = name.ok_or("this takes two persons at once: --approver NAME is the second")?;
+        let name =
+            name.ok_or("this needs two persons at once: name the second with --approver NAME")?;
         DecidedBy::new(name, first.reason())
     }
 }

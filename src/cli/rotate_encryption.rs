@@ -81,10 +81,8 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
             if place != rotation.place {
                 place.clone_from(&rotation.place);
                 // A closed pipe does not stop the change.
-                let _ = print(&format!(
-                    "{} values are sealed anew; {place}",
-                    rotation.values_count
-                ));
+                let _ =
+                    print(&format!("{} values are sealed anew; {place}", rotation.values_count));
             }
         };
         key_rotation::run_steps(&store, sealer.clone(), report).await.map_err(error_message)?;
@@ -113,7 +111,9 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
                 key_name(&old)
             ));
         }
-        print(&format!("{left} values were written with the old key meanwhile: once more"))?;
+        print(&format!(
+            "{left} values were written with the old key meanwhile: another pass begins"
+        ))?;
         let again = store.write(|tx, _| Ok(key_rotation::pass_again(tx)?)).await;
         again.map_err(error_message)?;
     }

@@ -5,7 +5,7 @@ use super::four_eyes::{RequestedAction, account_number, wait_for_second};
 use crate::kernel::{DecidedBy, Mode, Now, OperationError, Role, Scope};
 use crate::pauses::{self, Operation};
 use crate::services::Settings;
-use crate::store::{Store, Tx};
+use crate::store::{Cost, Store, Tx};
 use crate::transfers::paying;
 use crate::{decisions, keys};
 
@@ -54,7 +54,7 @@ pub fn resume(
 /// Schedules the payouts that waited for the end of a pause, each account in a transaction of its
 /// own. Accounts whose payouts are still paused are left out.
 pub async fn submit_waiting(store: &Store) -> Result<(), OperationError> {
-    let count = store.write(|tx, _| Ok(keys::rows::accounts_count(tx)?)).await?;
+    let count = store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await?;
     for number in 1..=count {
         for mode in [Mode::Test, Mode::Live] {
             let scope = Scope::new(number, mode);

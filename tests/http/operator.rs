@@ -1,8 +1,9 @@
 //! What only the operator decides, as `hundi decide` carries it out.
 
 use hundi::chains::address::ChainAddress;
+use hundi::decisions;
 use hundi::kernel::{AnyId, DecidedBy, Id, Metadata, Mode, Scope};
-use hundi::operator::{self, OperatorDecision};
+use hundi::operator::{self, OperatorDecision, four_eyes};
 use hundi::screening::simulated;
 use hundi::senders::{self, NewSender, SenderType};
 use serde_json::{Value, json};
@@ -319,4 +320,37 @@ async fn a_decision_in_live_mode_needs_a_name_and_a_reason() {
     let sender = sender.to_string();
     assert_eq!(cells(&server, &["decisions"]).len(), 1, "refused decisions leave nothing");
     assert_eq!(cells(&server, &["decisions", &sender])[0][2..], ["approve", "asha", "known", "-"]);
+}
+
+/// A list that does not show everything says so, and fails; one that just fits does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_decisions_say_that_there_are_more() {
+    let server = Server::start().await;
+    let add = async |count: i64| {
+        let planted = server.app.state.store.write(move |tx, now| {
+            for _ in 0..count {
+                decisions::record(tx, now, "quotes", "pause", &by())?;
+                let number = four_eyes::rows::last_number(tx)? + 1;
+                let sql = "INSERT INTO decision_requests (number, subject, word, cause, status, \
+                           requested_by, requester, reason, requested_at, asked) VALUES (?1, \
+                           'quotes', 'resume', 'resume', 'expired', 1, 'asha', 'a test', 1, '')";
+                tx.execute(sql, hundi::values![number])?;
+            }
+            Ok(())
+        });
+        planted.await.unwrap();
+    };
+    let lists: [&[&str]; 3] = [&["decisions"], &["decisions", "quotes"], &["approvals", "list"]];
+    add(1_000).await;
+    for list in lists {
+        assert_eq!(cells(&server, list).len(), 1_000, "{list:?}");
+    }
+    add(1).await;
+    for list in lists {
+        let cut = command(&server, list);
+        let told = String::from_utf8_lossy(&cut.stderr).into_owned();
+        assert!(!cut.status.success(), "{list:?}");
+        assert!(told.contains("there are more than 1000; only these are shown"), "{told}");
+        assert_eq!(String::from_utf8_lossy(&cut.stdout).lines().count(), 1 + 1_000, "{list:?}");
+    }
 }

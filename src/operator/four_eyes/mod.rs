@@ -476,10 +476,7 @@ pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> Op
 
 /// The number of the account with this name; `None` without a name. Declined if there is no such
 /// account.
-pub(super) fn account_number(
-    tx: &mut dyn Tx,
-    name: Option<&str>,
-) -> Result<Option<i64>, OperationError> {
+pub fn account_number(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, OperationError> {
     let Some(name) = name else { return Ok(None) };
     let accounts = keys::rows::accounts(tx)?;
     let found = (1..).zip(&accounts).find(|(_, (known, _))| known == name);
