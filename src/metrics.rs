@@ -239,7 +239,7 @@ metrics! {
     bank_outbox_files: Gauge =
         "bank_outbox_files" "Files for the bank that its agent has not taken",
     bank_outbox_oldest_seconds: Gauge =
-        "bank_outbox_oldest_seconds" "How long the oldest of these files has waited",
+        "bank_outbox_oldest_seconds" "How long the oldest file for the bank has waited",
     /// Space on the file systems of the database and the bank's folders.
     disk_free_bytes: Family<FolderLabels, Gauge> =
         "disk_free_bytes" "Bytes that can still be written where a folder of the service lies",
@@ -249,7 +249,8 @@ metrics! {
     backlog: Family<WaitingLabels, Gauge> =
         "backlog" "What waits, by what it is and by mode; at most 10000 of each are counted",
     backlog_oldest_seconds: Family<WaitingLabels, Gauge> =
-        "backlog_oldest_seconds" "How long the oldest has waited by its account's clock",
+        "backlog_oldest_seconds"
+        "How long the oldest entry of the backlog has waited, by its account's clock",
     /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
     bank_comparisons: Reasons =
         "bank_comparisons" "Comparisons of the book with the bank's statements by outcome",
@@ -277,14 +278,15 @@ metrics! {
     commits: Counter<u64, AtomicU64> =
         "store_commits" "Transactions of the store that ended, failed ones included",
     jobs: Counter<u64, AtomicU64> =
-        "store_jobs" "Jobs that ran in these transactions",
+        "store_jobs" "Pieces of work (jobs) that ran in the store's transactions",
     commit_failures: Counter<u64, AtomicU64> =
         "store_commit_failures" "Transactions of the store that failed and kept nothing",
     groups_again: Counter<u64, AtomicU64> =
         "store_groups_again" "Groups that ran again because one transaction was undone",
     clock_step_seconds: Gauge =
         "clock_step_seconds"
-        "How far the machine's clock is ahead of the service's, because it was set since the start",
+        "Seconds by which the machine's clock was set ahead of the service's clock since the \
+         start; negative if it was set back",
     /// 1 for each lease that this node holds.
     leases_held: Family<LeaseLabels, Gauge> =
         "leases_held" "1 while this node holds the lease of a worker",

@@ -82,7 +82,7 @@ checks! {
         "Answer a webhook within five seconds: put the event into a queue and work afterwards.",
     MissingEventNotRead "missing_event_not_read"
         "A webhook that keeps failing is sent again for 24 hours only. From time to time, read GET \
-         /v1/events from the last event that you know, with the same API key.",
+         /v1/events after the last event that you know, with the API key that has the profile.",
 }
 
 /// One mistake that was seen.

@@ -240,11 +240,11 @@ impl Guides {
 fn llms(public_url: &str, resources: &[reference::ResourcePage]) -> String {
     let mut text = String::from(
         "# hundi\n\n> An API that pays Indian rupees into NRE bank accounts, funded by a deposit \
-         of USDT on TRON: beneficiary, sender, quote lock, transfer with a deposit address, INR \
-         payout with a UTR, signed webhooks.\n\nEvery page below /docs/ answers `Accept: \
-         text/markdown` with Markdown. The guides have code in several languages. `?lang=bash`, \
-         `?lang=python`, `?lang=typescript` or `?lang=rust` behind an address leaves one of \
-         them.\n\n## Guides\n\n",
+         of USDT on the chain that the operator chose: beneficiary, sender, quote lock, transfer \
+         with a deposit address, INR payout with a UTR, signed webhooks.\n\nEvery page below \
+         /docs/ answers `Accept: text/markdown` with Markdown. The guides have code in several \
+         languages. Add `?lang=bash`, `?lang=python`, `?lang=typescript` or `?lang=rust` to an \
+         address to get the code in that language only.\n\n## Guides\n\n",
     );
     for guide in GUIDES {
         text.push_str(&format!("- [{}]({public_url}{})\n", guide.title, guide.markdown_path()));
@@ -431,6 +431,7 @@ mod tests {
         let guides = guides();
         let index = guides.file("/llms.txt").unwrap();
         let index = std::str::from_utf8(&index.body).unwrap();
+        assert!(!index.contains("TRON"), "the operator may have chosen another chain");
         for guide in GUIDES {
             let path = guide.markdown_path();
             assert!(index.contains(&format!("https://pay.example{path}")), "{path}");

@@ -172,7 +172,7 @@ fn bearer_key(presented: Presented<'_>) -> Result<&str, OperationError> {
             return Err(invalid_key("The API key was sent with the scheme Basic."));
         }
         None if text.eq_ignore_ascii_case("bearer") => {
-            return Err(invalid_key("No API key stands behind the word Bearer."));
+            return Err(invalid_key("No API key follows the word Bearer."));
         }
         None if mode_of_text(text).is_some() => {
             return Err(invalid_key("The word Bearer is missing before the API key."));

@@ -54,7 +54,7 @@ pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
     if !site.takes_requests && !matches!(path, "/healthz" | "/readyz" | "/metrics") {
         let refusal = Refusal::new(
             Code::ObjectNotFound,
-            "This node answers no requests; ask one that serves.",
+            "This node only runs workers. Send the request to another node.",
         );
         return refuse(&site, refusal);
     }

@@ -2,7 +2,7 @@
 //! fact appears twice.
 
 use super::countries::country_name;
-use super::{Advice, Milestone, indian_time};
+use super::{Advice, DEPOSITS_COUNT_MAX, Milestone, indian_time};
 use crate::kernel::Money;
 use crate::kernel::rupees::grouped;
 use crate::payouts::state::PayoutStatus;
@@ -142,7 +142,7 @@ pub(super) fn sections(advice: &Advice) -> Vec<TableSection> {
     if more > 0 {
         origin.push(row(
             "Funded by",
-            format!("{more} more; the JSON document lists them (up to 20)"),
+            format!("{more} more; the JSON document lists them (up to {DEPOSITS_COUNT_MAX})"),
         ));
     }
     vec![

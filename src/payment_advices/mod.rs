@@ -379,6 +379,15 @@ impl Advice {
 
 #[cfg(test)]
 mod tests {
+    use super::{Advice, DEPOSITS_COUNT_MAX};
+
+    #[test]
+    fn the_schema_says_how_many_deposits_are_listed() {
+        let schema = schemars::schema_for!(Advice).to_value();
+        let listed = format!("At most {DEPOSITS_COUNT_MAX}, oldest first.");
+        assert_eq!(schema["properties"]["deposits"]["description"], listed);
+    }
+
     #[test]
     fn times_are_shown_in_india() {
         assert_eq!(super::indian_time(1_790_000_000), "21 September 2026, 19:43:20 IST");

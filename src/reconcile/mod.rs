@@ -86,20 +86,20 @@ impl DifferenceKind {
                 "a line that belongs to no payout: explain it, then `hundi reconcile --accept`"
             }
             DifferenceKind::StatementSum => {
-                "opening and movements do not make the closing balance: ask the bank for what is \
-                 missing or wrong"
+                "the opening balance and the movements do not add up to the closing balance: ask \
+                 the bank for what is missing or wrong"
             }
             DifferenceKind::StatementGap => {
                 "the opening balance is not the closing one of the statement before: ask the bank \
                  for the statement between them"
             }
             DifferenceKind::DepositsBook => {
-                "final deposits are not what the ledger has credited: stop paying out, and run \
-                 `hundi check`"
+                "the sum of the final deposits is not what the ledger has credited: stop paying \
+                 out, and run `hundi check`"
             }
             DifferenceKind::RefundsBook => {
-                "completed refunds are not what the ledger has debited to custody: stop paying \
-                 out, and run `hundi check`"
+                "the sum of the completed refunds is not what the ledger has debited to custody: \
+                 stop paying out, and run `hundi check`"
             }
             DifferenceKind::MovementNotInBook => {
                 "on the chain, and not in the book: look at it, then `hundi deposits credit`"

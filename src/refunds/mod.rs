@@ -239,7 +239,8 @@ pub fn mark_sent(
     transaction_hash: &str,
 ) -> Result<(), OperationError> {
     if refund.is_held_by_screening {
-        let message = "Screening holds its address: decide about it first.";
+        let message = "Screening holds the refund because of its address: decide about the \
+                       address first.";
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
     if refund.status != RefundStatus::Processing {

@@ -42,7 +42,7 @@ pub struct StatementRow {
     pub created: i64,
     /// Hashes of the final deposits, in chain order; at most 100.
     pub deposit_transaction_hashes: Vec<String>,
-    /// Final deposits, also those whose hashes are not listed.
+    /// How many final deposits there are, including those whose hashes are not listed.
     pub deposits_count: i64,
     /// USDT that came in during the period. USDT that a failed or returned payout gave back counts
     /// too.
@@ -66,7 +66,7 @@ pub struct StatementRow {
     pub refunded: Money,
     /// Hashes of the confirmed refunds, oldest first; at most 100.
     pub refund_transaction_hashes: Vec<String>,
-    /// Confirmed refunds, also those whose hashes are not listed.
+    /// How many confirmed refunds there are, including those whose hashes are not listed.
     pub refunds_count: i64,
 }
 

@@ -27,7 +27,7 @@ pub fn routes() -> Vec<Route> {
         .codes(CODES),
         route::post(
             "/v1/test_helpers/beneficiaries/{id}/reject",
-            "Let a verification reject",
+            "Let a verification reject the beneficiary",
             locate,
             |context, found, _: Nothing| decide(context, found, VerificationDecision::Reject),
         )

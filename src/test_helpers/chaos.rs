@@ -21,7 +21,7 @@ crate::string_enum!(ChaosReportWord { ChaosReport "chaos_report" });
 crate::enum_fields!(RequestAttack, WebhookAttack);
 
 crate::form! {
-    /// Begins to attack what this key asks for, and the deliveries to one webhook endpoint.
+    /// Begins to attack the requests of this key, and the deliveries to one webhook endpoint.
     StartChaos {
         duration_seconds: Option<Int<1, DURATION_SECONDS_MAX>>,
         seed: Option<Int<0, SEED_MAX>>,
@@ -52,7 +52,7 @@ pub struct ChaosProfileView {
     pub livemode: bool,
 }
 
-/// How this key's caller took it.
+/// What this key's caller did under the attacks, with a grade.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ChaosReport")]
 pub struct ChaosReportView {

@@ -5,6 +5,7 @@ use crate::deposits::api::DepositView;
 use crate::deposits::{self, Deposit};
 use crate::http::fields::{Int, Text, TokenAmount};
 use crate::http::route::{self, Context, Route};
+use crate::kernel::clock::TIME_MAX;
 use crate::kernel::state::Status;
 use crate::kernel::{
     Code, Currency, Money, Now, OperationError, Refusal, RefusalEntry, StoreError,
@@ -20,7 +21,7 @@ crate::form! {
     SimulateDeposit {
         amount: Option<TokenAmount>,
         asset: Option<Text<1, 20>>,
-        block_time: Option<Int<0, 253_402_300_799>>,
+        block_time: Option<Int<0, TIME_MAX>>,
     }
 }
 

@@ -18,6 +18,7 @@ use crate::http::form::{Field, Replace, read_alone};
 use crate::http::preflight::{Asking, PreflightFuture, PreflightResult};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, ResourcePath, Route};
+use crate::kernel::clock::TIME_MAX;
 use crate::kernel::id::{Minter, kind};
 use crate::kernel::page::Page;
 use crate::kernel::{
@@ -36,8 +37,6 @@ pub const PATH: ResourcePath = ResourcePath {
 
 /// The newest attempts that a delivery shows: as many as two whole schedules have.
 const ATTEMPTS_SHOWN_MAX: i64 = 28;
-/// The last second of the year 9999, the latest that RFC 3339 can write.
-const SECONDS_MAX: i64 = 253_402_300_799;
 
 crate::string_enum!(WebhookEndpointWord { WebhookEndpoint "webhook_endpoint" });
 crate::string_enum!(WebhookDeliveryWord { WebhookDelivery "webhook_delivery" });
@@ -131,8 +130,8 @@ crate::form! {
     /// created in a range of time.
     ReplayWebhooks {
         event_id: Option<NamedId<kind::Event>>,
-        since: Option<Int<0, SECONDS_MAX>>,
-        until: Option<Int<0, SECONDS_MAX>>,
+        since: Option<Int<0, TIME_MAX>>,
+        until: Option<Int<0, TIME_MAX>>,
         only_failed: Option<bool>,
     }
 }

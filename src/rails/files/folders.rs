@@ -207,8 +207,8 @@ impl Folders {
             && given != served.gid()
         {
             faults.push(format!(
-                "files get the group {given}, and outbox has {}: an agent of that group cannot \
-                 read them; give staging the same group, and chmod g+s",
+                "new files get the group {given}, but outbox has the group {}: an agent of \
+                 outbox's group cannot read them; give staging the same group, and chmod g+s",
                 served.gid()
             ));
         }

@@ -9,6 +9,7 @@ use super::format::{FileError, PaymentOrder};
 use super::profile::{BankProfile, MASK_CHARACTERS, ProfileTable};
 use super::reports::Incoming;
 use super::values::{AccountNumber, MessageId};
+use crate::ifsc::is_ifsc;
 use crate::kernel::{Currency, Money, StoreError, within};
 use crate::rails::port::BANK_CODE_LENGTH;
 
@@ -113,15 +114,6 @@ fn name(what: &str, text: &str) -> Result<String, String> {
     } else {
         Err(format!("[bank] {what} must be a text of 1 to 140 characters"))
     }
-}
-
-/// Whether a text has the form of an IFSC: four letters, a zero, six letters or digits.
-fn is_ifsc(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() == 11
-        && bytes[4] == b'0'
-        && bytes[..4].iter().all(u8::is_ascii_uppercase)
-        && bytes.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
 impl BankSettings {

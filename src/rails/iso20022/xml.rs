@@ -161,7 +161,7 @@ impl Tree {
                 Event::Decl(declaration) if is_first => check_declaration(&declaration)?,
                 Event::Decl(_) | Event::PI(_) => {
                     return Err(FileError::new(format!(
-                        "a processing instruction, at byte {position}"
+                        "the file holds a processing instruction, at byte {position}"
                     )));
                 }
                 Event::DocType(_) => {
@@ -193,7 +193,7 @@ impl Tree {
                     };
                     let character = character.ok_or_else(|| {
                         FileError::new(format!(
-                            "an entity that XML does not have, at byte {position}"
+                            "the file uses an entity that XML does not define, at byte {position}"
                         ))
                     })?;
                     self.append(character.encode_utf8(&mut [0; 4]), position)?;

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app_state::AppState;
-use crate::background::Stop;
+use crate::background::{Stop, is_stopped};
 use crate::events::rows::EventRow;
 use crate::kernel::{Code, Now, OperationError, Refusal, Scope, StoreError};
 use crate::store::{Cost, Tx};
@@ -154,7 +154,7 @@ pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
     }
     let mut running = FuturesUnordered::new();
     let mut accounts = HashSet::new();
-    while !*stop.borrow() {
+    while !is_stopped(&stop) {
         let now_milliseconds = app.store.clock.milliseconds();
         let due =
             app.store.read(Cost::Point, move |tx| Ok(rows::due(tx, now_milliseconds, LOOKED_MAX)?));

@@ -100,7 +100,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
     vec![
         step(
             FIRST,
-            "Answer a correct delivery with 2xx. Answer at once and work afterwards.",
+            "Answer a correct delivery with 2xx. Answer at once, and process the event afterwards.",
             true,
             Twist::None,
             &[&older],
@@ -109,8 +109,9 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
             is_at_once: true,
             ..step(
                 "duplicate",
-                "The same event comes again, twice at the same moment. Ignore a Webhook-Id that \
-                 you have seen, and take it with 2xx, or it is sent again for 24 hours.",
+                "The same event comes again, twice at the same moment. If you have seen its \
+                 Webhook-Id, answer 2xx and do nothing else. Otherwise the event is sent again \
+                 for 24 hours.",
                 true,
                 Twist::None,
                 &[&older, &older],
@@ -126,7 +127,8 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
         ),
         step(
             "unknown_event_type",
-            "A type may be added later: take one that you do not know with 2xx, and ignore it.",
+            "Answer an event of a type that you do not know with 2xx, and ignore it. Types are \
+             added later.",
             true,
             Twist::None,
             &[&unknown],

@@ -423,7 +423,10 @@ impl DeliveryWorker {
         requested: &[EndpointId],
         finished: &[(EndpointId, FinishedAttempt)],
     ) {
-        tracing::error!(?failure, "a turn of webhook deliveries failed; trying again");
+        tracing::error!(
+            ?failure,
+            "webhook deliveries could not be taken or recorded; trying again"
+        );
         self.rest();
         self.looks.is_woken = true;
         self.scheduler.read_again(requested);
