@@ -13,6 +13,7 @@ crate::string_enum!(
     /// How the name given compares with the one the bank holds.
     NameMatch { Match "match", Partial "partial", Mismatch "mismatch", Unavailable "unavailable" }
 );
+
 /// An account to be checked. Its `Debug` shows no name and no account number.
 #[derive(Clone)]
 pub struct AccountQuestion {
@@ -30,12 +31,14 @@ impl std::fmt::Debug for AccountQuestion {
 /// What a check of an account found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AccountAnswer {
+    /// The account can be paid; counts as `Name(NameMatch::Match)`.
     Passed,
     /// How the name compares. The caller can correct a name that differs; `Unavailable` waits for
     /// the operator.
     Name(NameMatch),
     /// No letter or digit of the name is left when it is written in the bank's characters.
     NameUnwritable,
+    /// The directory has no branch with this IFSC, or one that accepts neither NEFT nor RTGS.
     IfscUnknown,
     AccountInvalid,
     AccountNotNre,
@@ -47,7 +50,7 @@ pub enum AccountAnswer {
     Unknown,
 }
 
-/// How a mode checks an account, as far as that is known inside a transaction.
+/// What [`AccountVerifier::check`] says inside a transaction: the answer, or who has to be asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AccountCheck {
     Answered(AccountAnswer),
@@ -100,7 +103,7 @@ pub trait AccountVerifier: Send + Sync {
     /// Called inside a transaction: answers at once, or says that the network or a person is
     /// needed.
     fn check(&self, question: &AccountQuestion) -> AccountCheck;
-    /// Asks the network what `account` could not answer. A worker calls it, outside any
+    /// Asks the network what `check` could not answer. A worker calls it, outside any
     /// transaction; it may ask the same question twice.
     fn look_up<'a>(&'a self, _question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
         Box::pin(std::future::ready(LookedUp::Unanswered {

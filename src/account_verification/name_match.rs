@@ -1,6 +1,6 @@
-//! Compares the name that a caller gave with the account holder's name as banks return it, with the
-//! habits of Indian names: initials, any order, honorifics, relatives (S/O), joined and split given
-//! names, transliteration, joint holders, truncation.
+//! Compares the name that a caller gave with the account holder's name as banks return it. It
+//! allows for the habits of Indian names: initials, any order, honorifics, relatives (S/O), joined
+//! and split given names, transliteration, joint holders, truncation.
 //!
 //! Words pair up one to one. A pair is the same word, the same word in another spelling, an
 //! initial, or a near miss (one letter differs, which may be another name: Rajesh and Rakesh). The
@@ -306,9 +306,9 @@ fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
     let mut score = judge(&left, &right, &asked.relatives, &holder.relatives);
     for (one, two) in [(&asked.titled, &holder.words), (&asked.words, &holder.titled)] {
         let (one, two) = (joined(one, two), joined(two, one));
-        // One side's titles count as words of the name here. That is tried only if words were
-        // joined, or if the other side has a title that is left out. Then a list is shorter than
-        // its side's words with titles.
+        // Here the titles of one side count as words of its name, and those of the other side do
+        // not. This is tried only if words were joined, or if the other side has titles: then at
+        // least one list is shorter than the same side's `titled`.
         if one.len() < asked.titled.len() || two.len() < holder.titled.len() {
             score = score.max(judge(&one, &two, &asked.relatives, &holder.relatives));
         }
@@ -355,11 +355,11 @@ fn judge(
                         || (place == 0 && words.len() > 2 && word == "mohammed")))
         })
     };
-    let left_out = tally.left_over.iter().map(Vec::len).sum::<usize>();
+    let left_over_count = tally.left_over.iter().map(Vec::len).sum::<usize>();
     tally.left_over[0].retain(|place| !optional(left, *place, relatives_right));
     tally.left_over[1].retain(|place| !optional(right, *place, relatives_left));
     let extras = [tally.left_over[0].len(), tally.left_over[1].len()];
-    let is_forgiven = left_out > extras[0] + extras[1];
+    let is_forgiven = left_over_count > extras[0] + extras[1];
     let same = tally.same.len();
     let sure = tally
         .same

@@ -5,11 +5,11 @@ use std::io::ErrorKind;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Chain, Entry, rows};
+use super::{Entry, HashChain, rows};
 use crate::kernel::{StoreError, hex};
 use crate::store::Tx;
 
-/// One line.
+/// One line of an export.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -19,7 +19,7 @@ struct Line {
     via: String,
     action: String,
     subject: String,
-    /// As it is kept, because the hash is over its text.
+    /// The text as it is stored, byte for byte, because the hash covers it.
     details: Box<RawValue>,
     hash: String,
 }
@@ -40,7 +40,7 @@ pub fn line(entry: &Entry) -> Result<String, StoreError> {
     serde_json::to_string(&line).map_err(broken)
 }
 
-/// The entry of a line; `None` for what is no line of an export.
+/// Reads an entry from a line; `None` if the text is not a line of an export.
 pub fn entry(line: &str) -> Option<Entry> {
     let line: Line = serde_json::from_str(line).ok()?;
     Some(Entry {
@@ -56,18 +56,19 @@ pub fn entry(line: &str) -> Option<Entry> {
 }
 
 /// Compares an earlier export of the whole log with the database: every exported entry must be
-/// there unchanged. Answers the number of the export's last entry, which without faults is how many
-/// it has, and the faults. A line that is no entry is a fault, and the lines after it are still
-/// compared. Only an error in reading the file ends the comparison.
+/// there unchanged. Answers the number of the last entry, and the faults. Without a fault, that
+/// number is how many entries the export has. A line that is not an entry is a fault, and the lines
+/// after it are still compared. Only an error in reading the file ends the comparison.
 pub fn compare(
     tx: &mut dyn Tx,
     lines: impl Iterator<Item = std::io::Result<String>>,
 ) -> Result<(i64, Vec<String>), StoreError> {
-    let mut chain = Chain::default();
+    let mut chain = HashChain::default();
     let mut faults = Vec::new();
     for (index, text) in (1..).zip(lines) {
         let exported = match text {
             Ok(text) => entry(&text),
+            // The line is not UTF-8.
             Err(error) if error.kind() == ErrorKind::InvalidData => None,
             Err(error) => {
                 faults.push(format!("the export cannot be read from line {index} on: {error}"));
@@ -76,8 +77,8 @@ pub fn compare(
         };
         let Some(exported) = exported else {
             faults.push(format!("line {index} of the export is no entry"));
-            // The lines of an export are the entries from the first one on, so the chain continues
-            // from the entry that the database has at this position.
+            // An export begins with entry 1, so this line had the entry whose number is `index`.
+            // The chain goes on from the stored one, so that the next line is not a fault too.
             if let Some(stored) = rows::after(tx, index - 1, 1)?.first() {
                 chain.take(stored);
             }

@@ -2,9 +2,12 @@
 //! only added. Each has a hash over itself and the hash before, so that an entry that was changed,
 //! removed, inserted or moved is found.
 //!
-//! The hashes are not keyed, so anybody can verify an exported log. Somebody who can write to the
-//! database may compute all later hashes again. Or they may remove the last entries and set back
-//! the row that counts them. Only a comparison with an earlier export finds that.
+//! The table `audit_tail` has one row, the tail: the number and hash of the last entry.
+//!
+//! The hashes are not keyed, so anybody can verify an exported log. But somebody who can write to
+//! the database can change an entry and compute its hash and all later ones again. They can also
+//! remove the last entries and set back the tail. Only a comparison with an earlier export finds
+//! that, for the entries in the export.
 
 pub mod export;
 pub mod rows;
@@ -17,8 +20,18 @@ use crate::kernel::{DecidedBy, Now, StoreError, Via};
 use crate::store::Tx;
 
 crate::string_enum!(
-    /// What was done. `DecisionEnded`: a request for a second person's approval ended without an
-    /// answer, because it expired or could no longer be carried out.
+    /// What was done. Some names do not say it all:
+    ///
+    /// - `SessionEnded`: in the console, an operator ended one of their own sessions, or an
+    ///   administrator ended all sessions of an operator.
+    /// - `SecondFactor`: an operator set up a new second factor.
+    /// - `OperatorReset`: an operator got another password, and lost the second factor and the link
+    ///   to an OpenID Connect provider.
+    /// - `OperatorLinked`, `OperatorUnlinked`: an operator may sign in through an OpenID Connect
+    ///   provider, or no longer may.
+    /// - `DecisionEnded`: a request for a second person's approval was neither approved nor
+    ///   rejected. It expired, its requester was disabled, or it could no longer be carried out.
+    /// - `Settings`: the service started with other settings than before.
     Action {
         SignIn "sign_in",
         SignInRefused "sign_in_refused",
@@ -61,6 +74,7 @@ pub struct Fact<'a> {
 pub struct Entry {
     /// Counted from 1, without gaps.
     pub number: i64,
+    /// Unix milliseconds by the store's clock.
     pub at_milliseconds: i64,
     pub actor: String,
     pub via: String,
@@ -115,7 +129,6 @@ pub fn append(tx: &mut dyn Tx, now: &Now, fact: &Fact<'_>) -> Result<(), StoreEr
     let details = serde_json::to_string(&details).map_err(|error| {
         StoreError::Broken(format!("an audit entry does not serialise: {error}"))
     })?;
-    // The tail, which is the row with the last number and hash, is locked from here to the commit.
     let (last, before) = rows::lock_tail(tx)?;
     let mut entry = Entry {
         number: last + 1,
@@ -132,19 +145,19 @@ pub fn append(tx: &mut dyn Tx, now: &Now, fact: &Fact<'_>) -> Result<(), StoreEr
 }
 
 /// Verifies the hash chain from its beginning, one entry after another.
-pub struct Chain {
+pub struct HashChain {
     last: i64,
     hash: [u8; 32],
     pub faults: Vec<String>,
 }
 
-impl Default for Chain {
-    fn default() -> Chain {
-        Chain { last: 0, hash: BEGINNING, faults: Vec::new() }
+impl Default for HashChain {
+    fn default() -> HashChain {
+        HashChain { last: 0, hash: BEGINNING, faults: Vec::new() }
     }
 }
 
-impl Chain {
+impl HashChain {
     /// The number of the last entry taken. That is how many there are, if none is missing.
     pub const fn count(&self) -> i64 {
         self.last
@@ -165,12 +178,13 @@ impl Chain {
         (self.last, self.hash) = (entry.number, entry.hash);
     }
 
-    /// Compares the end with the row that counts the entries.
+    /// Compares the last entry taken with the tail.
     pub fn end(&mut self, tail: Option<(i64, [u8; 32])>) {
         let (number, hash) = tail.unwrap_or((0, BEGINNING));
         if (number, hash) != (self.last, self.hash) {
             self.faults.push(format!(
-                "the audit log: it ends with entry {}, and {number} were written",
+                "the audit log: it ends with entry {}, but {number} were written, or the last one \
+                 is not as it was written",
                 self.last
             ));
         }
@@ -197,8 +211,8 @@ pub fn each(
 }
 
 /// Verifies the whole log.
-pub fn verify(tx: &mut dyn Tx) -> Result<Chain, StoreError> {
-    let mut chain = Chain::default();
+pub fn verify(tx: &mut dyn Tx) -> Result<HashChain, StoreError> {
+    let mut chain = HashChain::default();
     each(tx, 0, |entry| {
         chain.take(entry);
         Ok(())
@@ -232,7 +246,7 @@ mod tests {
     }
 
     fn faults(entries: &[Entry], tail: Option<(i64, [u8; 32])>) -> Vec<String> {
-        let mut chain = Chain::default();
+        let mut chain = HashChain::default();
         entries.iter().for_each(|entry| chain.take(entry));
         chain.end(tail);
         chain.faults

@@ -27,8 +27,8 @@ fn read(mut row: Row) -> Result<Entry, StoreError> {
     })
 }
 
-/// The last entry's number and hash. Locks them until the commit, so that no other transaction adds
-/// an entry meanwhile.
+/// The last entry's number and hash, which are 0 and [`BEGINNING`] before the first entry. Locks
+/// their row, the tail, until the commit, so that no other transaction adds an entry meanwhile.
 pub fn lock_tail(tx: &mut dyn Tx) -> Result<(i64, [u8; 32]), StoreError> {
     tx.execute(
         "INSERT INTO audit_tail (name, number, hash) VALUES (?1, 0, ?2) ON CONFLICT (name) DO \
@@ -36,6 +36,7 @@ pub fn lock_tail(tx: &mut dyn Tx) -> Result<(i64, [u8; 32]), StoreError> {
         values![TAIL, &BEGINNING],
     )?;
     if tx.is_shared() {
+        // Changes nothing, but locks the row. The embedded store has one writer and needs no lock.
         tx.execute_one("UPDATE audit_tail SET number = number WHERE name = ?1", values![TAIL])?;
     }
     tail(tx)?.ok_or_else(|| StoreError::Broken("the audit log's tail is gone".into()))
@@ -46,6 +47,7 @@ pub fn tail(tx: &mut dyn Tx) -> Result<Option<(i64, [u8; 32])>, StoreError> {
     row.map(|mut row| Ok((row.int()?, hash(&mut row)?))).transpose()
 }
 
+/// Writes the entry and makes it the tail.
 pub fn insert(tx: &mut dyn Tx, entry: &Entry) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO audit_log (number, at_milliseconds, actor, via, action, subject, details, \
@@ -80,12 +82,15 @@ pub struct Sought {
     pub actor: String,
     /// "" for everything.
     pub action: String,
-    /// The first number, and the number after the last.
+    /// The lowest number.
     pub from: i64,
+    /// The number after the highest.
     pub before: i64,
 }
 
-/// The entries that are asked for, newest first, each with the hash of the one before it.
+/// The entries that are asked for, newest first. Each comes with the hash of the entry before it,
+/// or with [`BEGINNING`] if its number is 1. That hash is `None` if the entry before it is missing,
+/// or if its hash does not have 32 bytes.
 pub fn sought(
     tx: &mut dyn Tx,
     sought: &Sought,
@@ -106,14 +111,14 @@ pub fn sought(
          1 WHERE e.number >= ?1 AND e.number < ?2{conditions} ORDER BY e.number DESC LIMIT ?3"
     );
     let read_both = |mut row: Row| {
-        let before = row.bytes_or_null()?;
+        let bytes_before = row.bytes_or_null()?;
         let entry = read(row)?;
-        let before = match before {
+        let hash_before = match bytes_before {
             None if entry.number == 1 => Some(BEGINNING),
             None => None,
             Some(bytes) => bytes.try_into().ok(),
         };
-        Ok((entry, before))
+        Ok((entry, hash_before))
     };
     tx.rows(&sql, &values)?.into_iter().map(read_both).collect()
 }

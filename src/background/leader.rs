@@ -56,7 +56,7 @@ pub async fn run_as_leader<F>(
         let asked = Instant::now();
         let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;
         let Ok(Some(lease)) = taken else {
-            // Another node holds the lease, or the store failed, which the workers log.
+            // Another node holds the lease, or the store failed; workers that run log its failures.
             tokio::select! {
                 () = tokio::time::sleep(heartbeat) => {}
                 _ = stop.changed() => {}
@@ -68,7 +68,8 @@ pub async fn run_as_leader<F>(
         let (end, ending) = watch::channel(false);
         let mut running = tokio::spawn(work(ending, Some(lease)));
         let mut held_until = asked + Duration::from_millis(LEASE_MILLISECONDS as u64);
-        let is_over = loop {
+        // Whether the work ended by itself.
+        let has_ended = loop {
             tokio::select! {
                 () = tokio::time::sleep(heartbeat) => {}
                 _ = stop.changed() => break false,
@@ -105,13 +106,13 @@ pub async fn run_as_leader<F>(
             }
         };
         let _ = end.send(true);
-        if !is_over && running.await.is_err() {
+        if !has_ended && running.await.is_err() {
             tracing::error!(lease = name, "a worker panicked");
         }
         app.metrics.lease_held(name, false);
         // Release the lease, so that the next node need not wait for it to end.
         let _ = app.store.write(move |tx, _| Ok(lease.release(tx)?)).await;
-        if is_over {
+        if has_ended {
             tokio::time::sleep(heartbeat).await;
         }
     }

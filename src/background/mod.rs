@@ -17,8 +17,8 @@ use leader::WorkerLease;
 /// longer holds the worker's lease. The worker then ends soon.
 pub type Stop = watch::Receiver<bool>;
 
-/// Whether the worker has to stop. A sender that is gone stops it too: a wait for a change would
-/// end at once from then on, so that the worker's loop would never pause again.
+/// Whether the worker has to stop. It must also stop if the channel's sender was dropped: each wait
+/// for a change would then end at once, and the worker's loop would never pause again.
 pub fn is_stopped(stop: &Stop) -> bool {
     *stop.borrow() || stop.has_changed().is_err()
 }
@@ -42,7 +42,7 @@ pub enum RunsOn {
 pub struct Worker {
     /// Also the name of its lease.
     pub name: &'static str,
-    pub place: RunsOn,
+    pub runs_on: RunsOn,
     run: RunWorker,
 }
 
@@ -50,13 +50,13 @@ impl Worker {
     /// A worker that needs no lease.
     pub fn new<F>(
         name: &'static str,
-        place: RunsOn,
+        runs_on: RunsOn,
         run: impl Fn(Stop) -> F + Send + Sync + 'static,
     ) -> Worker
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        Worker { name, place, run: Box::new(move |stop, _| run(stop).boxed()) }
+        Worker { name, runs_on, run: Box::new(move |stop, _| run(stop).boxed()) }
     }
     /// A worker that runs on one node at a time.
     pub fn leading<F>(
@@ -68,7 +68,7 @@ impl Worker {
     {
         Worker {
             name,
-            place: RunsOn::Leader,
+            runs_on: RunsOn::Leader,
             run: Box::new(move |stop, lease| run(stop, lease).boxed()),
         }
     }
@@ -83,7 +83,7 @@ impl Worker {
         stop: &Stop,
     ) -> Option<JoinHandle<()>> {
         let (stop, run) = (stop.clone(), self.run);
-        match self.place {
+        match self.runs_on {
             RunsOn::EveryNode => Some(tokio::spawn(leader::run_again(self.name, stop, run))),
             RunsOn::Servers if takes_requests => {
                 Some(tokio::spawn(leader::run_again(self.name, stop, run)))
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_is_gone_stops_a_worker() {
+    fn a_dropped_channel_sender_stops_a_worker() {
         let (end, stop) = watch::channel(false);
         assert!(!is_stopped(&stop));
         end.send_replace(true);

@@ -12,7 +12,8 @@ pub struct WaitingCount {
     /// The name of the kind, which is its label in the metrics.
     pub of: &'static str,
     pub mode: Mode,
-    /// At most [`rows::COUNTED_MAX`], in both modes together; of `settlements_late` in each mode.
+    /// The limit [`rows::COUNTED_MAX`] is for both modes together, except for `settlements_late`,
+    /// which has it for each mode.
     pub count: i64,
     /// When the oldest object that was counted began to wait: Unix seconds on the store's clock. If
     /// the store does not keep that moment, it is when the object was created. Times of an

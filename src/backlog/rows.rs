@@ -26,7 +26,7 @@ const DUE: &[(&str, &str)] = &[
     ),
 ];
 
-// The query of `funding_holds` has it as a number.
+// The query of `funding_holds` writes `HOLD_SECONDS` as a number.
 const _: () = assert!(HOLD_SECONDS == 86_400);
 
 /// What waits without a due time. `at` is in the account's business time: when the object was

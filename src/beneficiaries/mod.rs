@@ -1,7 +1,7 @@
 //! Beneficiaries: NRE account holders, from draft through verification to payable.
 //!
 //! `verification` screens them and applies the answers about their accounts; `look_ups` holds the
-//! questions that a worker asks a service outside.
+//! questions that a worker asks an outside service.
 
 pub mod api;
 pub mod look_ups;
@@ -30,9 +30,9 @@ use state::{BeneficiaryStatus, PayoutsDisabledReason};
 use verification::schedule_check;
 
 pub use verification::{
-    FAILED_VERIFICATIONS_MAX, VerificationDecision, apply_check, check_again, decide,
-    has_more_hits, other_holder_name, question, rescreen, screen_and_apply, screening_answer,
-    screening_question,
+    FAILED_VERIFICATIONS_MAX, VerificationDecision, account_question, apply_check, check_again,
+    decide, differing_holder_name, rescreen, screen_and_apply, screen_for_open_hits,
+    screening_answer, screening_question,
 };
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
@@ -83,7 +83,8 @@ pub struct Beneficiary {
     pub requirements: Vec<Requirement>,
     pub name_match: Option<NameMatch>,
     pub checked_at: Option<i64>,
-    /// Verifications that asked for a correction; see [`FAILED_VERIFICATIONS_MAX`].
+    /// Verifications that failed for a reason that the caller can correct; see
+    /// [`FAILED_VERIFICATIONS_MAX`].
     pub failed_verifications_count: i64,
     pub metadata: Metadata,
     pub status_history: History<BeneficiaryStatus>,
@@ -94,10 +95,14 @@ pub struct Beneficiary {
 /// sealed together.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Kyc {
+    /// The permanent account number at India's tax office, not a card number.
     pub pan: Option<String>,
     pub passport_number: Option<String>,
+    /// `YYYY-MM-DD`.
     pub date_of_birth: Option<String>,
+    /// An ISO 3166-1 alpha-2 country code.
     pub nationality: Option<String>,
+    /// The word of a [`state::Relationship`].
     pub relationship: Option<String>,
     /// The account holder as the bank names it, from the last look-up of this account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,7 +208,8 @@ pub fn open_kyc(beneficiary: &Beneficiary, services: &Services) -> Result<Kyc, S
         .map_err(|_| StoreError::Broken("a beneficiary's sealed fields cannot be read".into()))
 }
 
-/// What an update changes; `None` leaves a field as it is.
+/// What an update changes. `None` leaves a field as it is. [`update`] says what happens without
+/// `submit`.
 pub struct BeneficiaryChange {
     pub name: Option<String>,
     pub account_number: Option<String>,
@@ -355,14 +361,15 @@ pub fn check(
     if !services.ports(mode)?.rail.can_write(&beneficiary.name) {
         return apply_check(tx, now, beneficiary, AccountAnswer::NameUnwritable);
     }
-    match services.ports(mode)?.accounts.check(&question(beneficiary, services)?) {
+    match services.ports(mode)?.accounts.check(&account_question(beneficiary, services)?) {
         AccountCheck::Answered(answer) => apply_check(tx, now, beneficiary, answer),
         AccountCheck::LookUp => look_ups::begin(tx, now, beneficiary.scope, beneficiary.id),
         AccountCheck::Review => Ok(()),
     }
 }
 
-/// Stops payouts to an active beneficiary.
+/// Stops payouts to an active beneficiary. Does nothing if they are already stopped, or if the
+/// beneficiary is not active.
 pub fn disable_payouts(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -393,7 +400,8 @@ impl Beneficiary {
 /// The refusal for a beneficiary that cannot be paid now.
 pub fn refusal_not_payable(beneficiary: &Beneficiary) -> Refusal {
     let what_to_do = match (beneficiary.status, beneficiary.payouts_disabled_reason) {
-        // The same once the operator has refused it: a caller must not learn what screening found.
+        // Also if the operator has refused the beneficiary: a caller must not learn what screening
+        // found.
         (_, Some(PayoutsDisabledReason::ComplianceHold)) => "The operator reviews it.",
         (BeneficiaryStatus::Draft, _) => "Submit it with an update that holds submit: true.",
         (BeneficiaryStatus::Verifying, _) => {

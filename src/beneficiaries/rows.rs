@@ -73,12 +73,12 @@ crate::stored! {
     }
 }
 
-/// Locks a beneficiary's row until the commit. It is a conflict if the row changed since `b` was
-/// read.
-pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
+/// Locks a beneficiary's row until the commit. It is a conflict if the row changed since
+/// `beneficiary` was read.
+pub fn lock(tx: &mut dyn Tx, beneficiary: &Beneficiary) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE beneficiaries SET version = version WHERE scope = ?1 AND id = ?2 AND version = ?3",
-        values![b.scope, b.id, b.version],
+        values![beneficiary.scope, beneficiary.id, beneficiary.version],
     )
 }
 

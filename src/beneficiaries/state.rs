@@ -32,7 +32,7 @@ impl PayoutsDisabledReason {
         match self {
             PayoutsDisabledReason::VerificationPending => "The verification has not ended.",
             PayoutsDisabledReason::NameMismatch => {
-                "The account has another name, or the bank cannot write this one."
+                "The account is under another name, or the bank cannot write the name you gave."
             }
             PayoutsDisabledReason::AccountInvalid => "There is no such account.",
             PayoutsDisabledReason::AccountNotNre => "The account is not an NRE account.",
@@ -56,14 +56,14 @@ impl PayoutsDisabledReason {
             PayoutsDisabledReason::NameMismatch
             | PayoutsDisabledReason::IfscUnknown
             | PayoutsDisabledReason::KycRequired => {
-                "Send what `requirements` names. If it is `rejected`, create another one."
+                "Send what `requirements` names. If the beneficiary is `rejected`, create another."
             }
             PayoutsDisabledReason::AccountInvalid | PayoutsDisabledReason::AccountNotNre => {
                 "Ask for an open NRE account, and create a beneficiary with it."
             }
             PayoutsDisabledReason::ComplianceHold => {
-                "Wait while it is `verifying` or `active`. If it is `rejected`, it stays so: ask \
-                 the operator."
+                "Wait while the beneficiary is `verifying` or `active`. If it is `rejected`, it \
+                 stays so: ask the operator."
             }
             PayoutsDisabledReason::ReturnedPayout => {
                 "`failure` of that payout says why. The operator enables payouts again."

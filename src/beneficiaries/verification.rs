@@ -1,5 +1,5 @@
-//! Verification: the questions about a beneficiary to its bank and to screening, and what an answer
-//! or the operator's decision changes.
+//! Verification: what the account verifier and screening are asked about a beneficiary, and what an
+//! answer or the operator's decision changes.
 
 use super::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use super::{
@@ -32,7 +32,7 @@ const NAME_REQUIRED_BY_HELPER: &str = "The bank has this account under another n
     with the helper activate.";
 
 /// What the account verifier is asked about a beneficiary.
-pub fn question(
+pub fn account_question(
     beneficiary: &Beneficiary,
     services: &Services,
 ) -> Result<AccountQuestion, StoreError> {
@@ -52,7 +52,7 @@ pub fn screening_question(
     // A hit that the operator cleared stays cleared only while the question is the same. So a
     // holder name that equals the beneficiary's is left out: it would end clearances and find
     // nothing new.
-    let aliases = other_than(beneficiary, kyc.holder_name.take()).into_iter().collect();
+    let aliases = if_differing(beneficiary, kyc.holder_name.take()).into_iter().collect();
     Ok(ScreeningQuestion {
         aliases,
         date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
@@ -62,20 +62,21 @@ pub fn screening_question(
     })
 }
 
-fn other_than(beneficiary: &Beneficiary, holder_name: Option<String>) -> Option<String> {
+/// The holder's name, if it differs from the beneficiary's.
+fn if_differing(beneficiary: &Beneficiary, holder_name: Option<String>) -> Option<String> {
     holder_name.filter(|held| normalise(held) != normalise(&beneficiary.name))
 }
 
 /// The account holder's name as the bank gave it, if it differs from the beneficiary's.
-pub fn other_holder_name(
+pub fn differing_holder_name(
     beneficiary: &Beneficiary,
     services: &Services,
 ) -> Result<Option<String>, StoreError> {
-    Ok(other_than(beneficiary, open_kyc(beneficiary, services)?.holder_name))
+    Ok(if_differing(beneficiary, open_kyc(beneficiary, services)?.holder_name))
 }
 
-/// Screens a beneficiary, stores the hits, and returns the outcome in which the operator's
-/// decisions about those hits are taken into account.
+/// Screens a beneficiary and stores the hits. The outcome takes the operator's decisions about them
+/// into account.
 fn screen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -135,9 +136,9 @@ pub fn rescreen(
     disable_payouts(tx, now, &mut beneficiary, PayoutsDisabledReason::ComplianceHold)
 }
 
-/// Screens a beneficiary again after the operator decided about its hits, and answers whether there
-/// are others to decide.
-pub fn has_more_hits(
+/// Screens a beneficiary again after the operator decided about its hits, and stores new hits.
+/// Answers whether any hit still needs a decision.
+pub fn screen_for_open_hits(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -147,15 +148,24 @@ pub fn has_more_hits(
     hits::has_open(tx, beneficiary.scope, beneficiary.id.any())
 }
 
-/// Schedules the check of a beneficiary that was submitted.
+/// Schedules the check of a beneficiary that was submitted or that the operator cleared. It is due
+/// one step of the simulation from now, in live mode too.
 pub(super) fn schedule_check(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     beneficiary: &Beneficiary,
 ) -> Result<(), StoreError> {
-    let due = now.business_milliseconds() + services.settings.simulation_step_milliseconds;
-    tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
+    let due_milliseconds =
+        now.business_milliseconds() + services.settings.simulation_step_milliseconds;
+    tasks::schedule(
+        tx,
+        now,
+        beneficiary.scope,
+        TaskKind::BeneficiaryCheck,
+        beneficiary.id,
+        due_milliseconds,
+    )
 }
 
 /// Continues the verification of a beneficiary that the operator cleared: everything is checked
@@ -171,9 +181,9 @@ pub fn check_again(
     schedule_check(tx, now, services, beneficiary)
 }
 
-/// Keeps the holder name that the bank gave, which is screened with the beneficiary from now on.
-/// The caller stores the beneficiary.
-pub(super) fn keep_holder_name(
+/// Sets the holder name that the bank gave, which is screened with the beneficiary from now on.
+/// Does not store the beneficiary.
+pub(super) fn set_holder_name(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -222,8 +232,8 @@ pub fn apply_check(
             beneficiary.name_match = Some(NameMatch::Match);
             activate(tx, now, beneficiary)
         }
-        // The account exists, but nobody says whose it is. The caller cannot correct that, so it
-        // waits for the operator.
+        // The account exists, but nobody says whose it is. The caller cannot correct that, so the
+        // beneficiary waits for the operator.
         AccountAnswer::Name(NameMatch::Unavailable) => {
             beneficiary.name_match = Some(NameMatch::Unavailable);
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
@@ -258,14 +268,14 @@ pub fn apply_check(
         }
         AccountAnswer::Unknown => {
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
-            let due = now.business_milliseconds() + RECHECK_AFTER_MILLISECONDS;
+            let due_milliseconds = now.business_milliseconds() + RECHECK_AFTER_MILLISECONDS;
             tasks::schedule(
                 tx,
                 now,
                 beneficiary.scope,
                 TaskKind::BeneficiaryCheck,
                 beneficiary.id,
-                due,
+                due_milliseconds,
             )
         }
     }
@@ -293,8 +303,8 @@ fn reject(
     become_status(tx, now, beneficiary, BeneficiaryStatus::Rejected)
 }
 
-/// Asks the caller for a correction after a failed verification. After [`FAILED_VERIFICATIONS_MAX`]
-/// of them it rejects the beneficiary.
+/// Counts a failed verification, and asks the caller for a correction. If the count reaches
+/// [`FAILED_VERIFICATIONS_MAX`], it rejects the beneficiary instead.
 fn require(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -324,7 +334,8 @@ pub enum VerificationDecision {
     Reject,
 }
 
-/// Carries out a decision, or answers `false` if the beneficiary's status does not permit it.
+/// Carries out a decision. Answers `false`, and changes nothing, if the beneficiary's status does
+/// not permit it, or if its payouts are already enabled.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,

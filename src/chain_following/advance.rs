@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::block_groups::{BlockGroup, block_groups, observe};
 use super::follower::{Follower, store_error};
-use super::owned_logs::OwnedLog;
+use super::our_logs::OurLog;
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::Log;
 use crate::chains::followed::{FollowError, NodeHeight};
@@ -24,7 +24,7 @@ const SAMPLE_EVERY_BLOCKS: i64 = 100;
 impl Follower {
     /// Reads the next blocks of the final view and credits them. Answers the cursor after them.
     /// `None` if the follower has to begin again from the stored cursor: a node refused so many
-    /// blocks at once, another process moved the cursor first, or it follows another contract.
+    /// blocks at once, or another process moved the cursor first or follows another contract.
     pub(super) async fn advance(
         &mut self,
         cursor: &Cursor,
@@ -57,27 +57,27 @@ impl Follower {
         let ends = [&range.first, &range.last];
         verify::check_times(ends, cursor.block_time, self.latest_time())
             .map_err(|doubt| self.doubted(lead, doubt))?;
-        let owned_logs = self.owned_logs(&range.logs).await?;
+        let our_logs = self.our_logs(&range.logs).await?;
         let deprecations: Vec<&Log> = range
             .logs
             .iter()
             .filter(|log| chain.is_token_log(log) && log.is_deprecation())
             .collect();
         let logs: Vec<&Log> =
-            owned_logs.iter().map(|owned| &owned.log).chain(deprecations.iter().copied()).collect();
+            our_logs.iter().map(|our| &our.log).chain(deprecations.iter().copied()).collect();
         let others: Vec<&NodeHeight<'_>> = node_heights
             .iter()
             .filter(|other| !is_same_node(other.node, lead) && other.height >= to)
             .collect();
         let known = if failpoint("trust_empty_answers") {
-            self.read_receipts(lead, &owned_logs).await?
+            self.read_receipts(lead, &our_logs).await?
         } else {
             match self.cross_check(lead, &others, &contracts, &range, empty, &logs).await? {
                 Some(known) => known,
                 None => return Ok(None),
             }
         };
-        if !owned_logs.is_empty()
+        if !our_logs.is_empty()
             && let Ok(head) = lead.head().await
         {
             // Confirmations are counted up to the head.
@@ -86,8 +86,7 @@ impl Follower {
         let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
         verify::check_times(known.headers.values(), earliest, latest)
             .map_err(|doubt| self.doubted(lead, doubt))?;
-        let (movements, sweeps) =
-            self.movements_of(lead, &owned_logs, &known, Some(lead_height))?;
+        let (movements, sweeps) = self.movements_of(lead, &our_logs, &known, Some(lead_height))?;
         let mut deprecation = None;
         for log in deprecations {
             let has_happened = verify::has_happened(log, known.receipts.get(&log.transaction_hash))
@@ -263,9 +262,9 @@ impl Follower {
     pub(super) async fn read_receipts(
         &self,
         node: &dyn ChainNode,
-        owned_logs: &[OwnedLog],
+        our_logs: &[OurLog],
     ) -> Result<BlockData, FollowError> {
-        let logs: Vec<&Log> = owned_logs.iter().map(|owned| &owned.log).collect();
+        let logs: Vec<&Log> = our_logs.iter().map(|our| &our.log).collect();
         unfiltered_blocks::of_logs(node, &logs).await.map_err(|fault| self.node_error(node, fault))
     }
 }

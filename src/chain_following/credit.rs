@@ -115,10 +115,10 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     let logs: Vec<Log> =
         receipt.logs.iter().filter(|log| contracts.contains(&log.contract)).cloned().collect();
     let follower = Follower::new(app.clone(), chain.clone());
-    let owned_logs = follower.owned_logs(&logs).await?;
-    let known = follower.read_receipts(node, &owned_logs).await?;
+    let our_logs = follower.our_logs(&logs).await?;
+    let known = follower.read_receipts(node, &our_logs).await?;
     let (movements, sweeps) =
-        follower.movements_of(node, &owned_logs, &known, Some(cursor.anchor.height))?;
+        follower.movements_of(node, &our_logs, &known, Some(cursor.anchor.height))?;
     if movements.is_empty() && sweeps.is_empty() {
         return Err(CreditError::NothingOfOurs);
     }

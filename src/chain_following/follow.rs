@@ -175,7 +175,7 @@ impl Follower {
         self.check_deprecation(&mut cursor).await?;
         let NodeHeight { node: first, height: highest, .. } = node_heights.nodes[0];
         if highest < cursor.anchor.height {
-            // The final view never goes back: all nodes that answer are behind.
+            // The final view never goes back, so all nodes that answer are behind.
             return Err(self.doubted(first, VerifyError::Stale(cursor.anchor.height)));
         }
         // If two nodes are compared, the final view ends with the final block of the lower one. If

@@ -1,6 +1,6 @@
-//! Follows real chains. `follow` reads the final view and credits what arrives; `audit` compares
-//! the book with the chain once more; `credit` takes over what the follower missed; `first_start`
-//! refuses an account key that was used before.
+//! Follows real chains. `follow` reads the final view and credits what arrives; `audit` reads the
+//! chain a second time and compares the book with it; `credit` takes over what the follower missed;
+//! `first_start` refuses an account key that was used before.
 
 mod addresses;
 mod advance;
@@ -11,6 +11,6 @@ pub mod first_start;
 pub mod follow;
 mod follower;
 mod log_throttle;
-mod owned_logs;
+mod our_logs;
 mod pending;
 mod refunds;

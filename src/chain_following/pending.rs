@@ -18,10 +18,11 @@ use crate::kernel::{Id, Now};
 use crate::keys;
 use crate::store::{Cost, Tx};
 
-/// Blocks above the cursor that are looked at: twice as many as are there in normal work on the
-/// chain with the most. Arbitrum makes 4 blocks a second, and its final block is up to 20 minutes
-/// old. That is 4,800 blocks; on Base it is 600, and on TRON 27. Deposits in higher blocks are not
-/// shown yet, and the audit compares no balance that differs from the book.
+/// The most blocks above the cursor that are looked at: twice what Arbitrum has there normally,
+/// which is the most of all chains. It makes 4 blocks a second, and its final block is up to 20
+/// minutes old. That is 4,800 blocks; on Base it is 600, and on TRON 27. If there are more than
+/// this, deposits in the higher ones are not shown yet, and the chain audit stops at a balance that
+/// differs from the book, because movements in these blocks may be the cause.
 pub(super) const BLOCKS_ABOVE_CURSOR_MAX: i64 = 2 * 4 * 20 * 60;
 /// Blocks above the cursor that one look reads. The next look goes on after them, so that the final
 /// view never waits long.
@@ -41,7 +42,8 @@ impl Follower {
         let highest = head.number.0.min(cursor.anchor.height + BLOCKS_ABOVE_CURSOR_MAX);
         // The top is taken out together with its movements. If something fails below, both are put
         // back or both are gone: a kept top without movements would look like a view without
-        // deposits. Whether a top below the newest block still stands is found with the next range.
+        // deposits. A top at the height of the newest block is compared with it here. Whether a
+        // lower one was replaced is seen from the next range, which has to continue from it.
         let mut kept = self.pending.top.take().filter(|top| {
             (cursor.anchor.height + 1..=highest).contains(&top.height)
                 && (top.height < head.number.0 || top.hash == head.hash)
@@ -87,9 +89,9 @@ impl Follower {
                 if verify::check_range(base, to, &contracts, &range).is_err() || times.is_err() {
                     return Ok(());
                 }
-                let owned_logs = self.owned_logs(&range.logs).await?;
-                let known = self.read_receipts(lead, &owned_logs).await?;
-                match self.movements_of(lead, &owned_logs, &known, None) {
+                let our_logs = self.our_logs(&range.logs).await?;
+                let known = self.read_receipts(lead, &our_logs).await?;
+                match self.movements_of(lead, &our_logs, &known, None) {
                     Ok((seen, _)) => movements.extend(seen.into_iter().filter_map(|movement| {
                         let Depth::Block { number: height, .. } = movement.depth else {
                             return None;

@@ -2,10 +2,10 @@
 //! gateway refused one. Pure: time is an argument.
 //!
 //! Gateways count each call of a batch, so a request here is one call. They count a call when it
-//! arrives, so the window here is a little longer than a second. A day's calls come from a bucket
-//! that never gives more than the limit in any 24 hours. Each refusal halves the rate. After a time
-//! without a refusal the rate doubles again; each further refusal makes that time longer, and each
-//! hour without one makes it shorter.
+//! arrives, so the window in which a second's calls are sent is a little longer than a second. A
+//! day's calls come from a bucket that never gives more than the limit in any 24 hours. Each
+//! refusal halves the rate. After a time without a refusal the rate doubles again; each further
+//! refusal makes that time longer, and each hour without one makes it shorter.
 
 use std::collections::VecDeque;
 use std::time::Duration;

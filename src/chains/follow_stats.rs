@@ -26,8 +26,8 @@ pub struct FollowStats {
     /// Whether one node is believed unchecked, because no other is configured or answers, or all
     /// others are far behind.
     pub is_unchecked: AtomicBool,
-    /// Configured nodes that are not used: they do not answer, have not passed their check, show a
-    /// time that cannot be, or are too far behind the others.
+    /// Configured nodes that are not used: they do not answer, have not passed their check, show an
+    /// impossible time, or are too far behind the others.
     pub nodes_missing: AtomicUsize,
     /// Whether this process follows the chain now. If not, the other figures stand still.
     pub is_followed: AtomicBool,

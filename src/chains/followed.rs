@@ -324,8 +324,8 @@ pub struct NodeHeight<'a> {
 
 /// What the nodes say of the final view.
 pub struct NodeHeights<'a> {
-    /// The nodes that answer with a time that can be, and their final blocks, the highest first.
-    /// Nodes far behind the others are among them.
+    /// The nodes that answer with a possible time, and their final blocks, the highest first. Nodes
+    /// far behind the others are among them.
     pub nodes: Vec<NodeHeight<'a>>,
     /// Up to which block the final view is taken.
     pub final_view: FinalView,

@@ -41,8 +41,9 @@ impl FollowedChain {
         }
     }
 
-    /// Asks a node whether it belongs to this chain and whether the contract is the token. The
-    /// inner `Err` names the mismatch.
+    /// Asks a node whether it belongs to this chain, whether the contract is the token, and the
+    /// questions of the follower. Also keeps the decimals of the other tokens. The inner `Err`
+    /// names the mismatch.
     async fn check_node(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;

@@ -1,7 +1,7 @@
 //! The traits of a kind of chain and of a node: how the chain writes addresses and hashes, where
 //! deposit addresses come from, and the questions to a node.
 //!
-//! Everything that imports this works with any kind: following, the audit, refunds, the payer's
+//! What uses these traits works with any kind: following, the chain audit, refunds, the payer's
 //! page and the diagnosis of a payment. Answers of nodes are not judged here, but in `verify`.
 
 use std::fmt;
@@ -155,9 +155,9 @@ pub trait ChainNode: Send + Sync {
         addresses: &'a [AddressBytes],
     ) -> NodeAnswer<'a, Vec<u128>>;
 
-    /// Whether the node knows a history of each address. Tokens that the address received are no
-    /// history. If the node refuses a question, that counts as no history, perhaps for all of the
-    /// addresses.
+    /// Whether the node's state shows more of each address than received tokens: some of the
+    /// chain's own coin, or a transaction that it sent. `false` also where the node refused to
+    /// answer, perhaps for all of the addresses.
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>>;
 
     /// How many decimals a contract's token has; `None` if the contract answers no number.

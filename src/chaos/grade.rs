@@ -158,8 +158,9 @@ pub fn grade(
     for request in requests {
         judge_attempts(request, &mut found);
         let last = request.attempts.last();
-        let is_given_up = is_completed
-            || last.is_some_and(|last| now_milliseconds - last.at > PATIENCE_MILLISECONDS);
+        let waited = last.map(|last| now_milliseconds - last.at_milliseconds);
+        let is_given_up =
+            is_completed || waited.is_some_and(|waited| waited > PATIENCE_MILLISECONDS);
         judge_end(request, requests, is_given_up, &mut found);
     }
     for event in events {
@@ -225,7 +226,8 @@ fn is_refusal(attempt: &RequestAttempt) -> bool {
 /// Judges each attempt by the one before it.
 fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
     for (before, next) in request.attempts.iter().zip(request.attempts.iter().skip(1)) {
-        let pause = next.at - before.answered_at.unwrap_or(next.at);
+        let came = next.at_milliseconds;
+        let pause = came - before.answered_milliseconds.unwrap_or(came);
         let pair = [before, next];
         if request.is_write() {
             found.observe(ChaosCheckCode::KeyReusedForOtherBody);

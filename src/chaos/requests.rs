@@ -108,7 +108,7 @@ pub fn begin(
         _ => Fate::Answered,
     };
     let fate = if is_attacking && is_same { fate } else { Fate::Answered };
-    let (answered_at, http_status) = match fate {
+    let (answered_milliseconds, http_status) = match fate {
         Fate::Unavailable => (Some(at), 503),
         Fate::Locked => (Some(at), 409),
         // Recorded at once, so that the report shows an attempt that did not wait for the answer.
@@ -121,9 +121,9 @@ pub fn begin(
     let request_id = asked.request_id.clone();
     request.attempts.push(RequestAttempt {
         request_id,
-        at,
+        at_milliseconds: at,
         fate,
-        answered_at,
+        answered_milliseconds,
         http_status,
         is_same,
     });
@@ -155,7 +155,7 @@ pub fn end(
     let Some(attempt) = request.attempts.get_mut(verdict.place) else { return Ok(()) };
     attempt.http_status = http_status;
     if attempt.fate != Fate::Delayed {
-        attempt.answered_at = Some(now.instant_milliseconds());
+        attempt.answered_milliseconds = Some(now.instant_milliseconds());
     }
     rows::request_update(tx, scope, key_id, &request)
 }

@@ -125,7 +125,7 @@ pub fn remove(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<u64, Store
     Ok(removed)
 }
 
-/// A profile that completed before a moment.
+/// The profile that completed first, if that was before a moment in Unix milliseconds.
 pub fn completed_before(
     tx: &mut dyn Tx,
     milliseconds: i64,
@@ -135,10 +135,14 @@ pub fn completed_before(
     tx.row(sql, values![milliseconds])?.map(|mut row| Ok((row.scope()?, row.id()?))).transpose()
 }
 
-/// Stores in the key's row until when its profile watches it, in Unix milliseconds. `None` if the
-/// profile was stopped.
-pub fn mark_key(tx: &mut dyn Tx, key_id: KeyId, until: Option<i64>) -> Result<(), StoreError> {
-    tx.execute_one("UPDATE api_keys SET chaos_until = ?2 WHERE id = ?1", values![key_id, until])
+/// Stores in the key's row until when its profile watches it; `None` if the profile was stopped.
+pub fn mark_key(
+    tx: &mut dyn Tx,
+    key_id: KeyId,
+    until_milliseconds: Option<i64>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE api_keys SET chaos_until = ?2 WHERE id = ?1";
+    tx.execute_one(sql, values![key_id, until_milliseconds])
 }
 
 /// Stores in the webhook endpoint's row the key whose profile attacks it.

@@ -24,11 +24,13 @@ pub enum Fate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestAttempt {
     pub request_id: String,
-    /// When it came, in milliseconds of the store's clock.
-    pub at: i64,
+    /// When it came, by the store's clock.
+    #[serde(rename = "at")]
+    pub at_milliseconds: i64,
     pub fate: Fate,
-    /// When it was answered or will be, in milliseconds too; `None` while it runs.
-    pub answered_at: Option<i64>,
+    /// When it was answered or will be, by the store's clock; `None` while it runs.
+    #[serde(rename = "answered_at")]
+    pub answered_milliseconds: Option<i64>,
     /// The answer's status; 0 while it runs.
     pub http_status: u16,
     /// Whether it equals the first attempt with this idempotency key.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::listing::{ListingArgs, ListingPrinter};
-use super::{ByArgs, DatabaseArgs, beside, carry_out, config, error_message, open, print};
+use super::{ByArgs, DatabaseArgs, carry_out, config, error_message, open, open_beside, print};
 use crate::kernel::Now;
 use crate::store::{Cost, Tx};
 use crate::{keys, operator};
@@ -74,8 +74,8 @@ async fn run(command: AccountsCommand) -> Result<(), String> {
         }
         AccountsCommand::Resume { name, by, database } => {
             by.decided_by_for(&config(&database)?)?;
-            let app = beside(&database).await?;
-            let by = by.who(&app).await?;
+            let app = open_beside(&database).await?;
+            let by = by.proven_if_four_eyes(&app).await?;
             let services = app.state.services.clone();
             carry_out(&app, move |tx, now| {
                 operator::resume_account(tx, now, &services.settings, &name, &by)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{ByArgs, DatabaseArgs, ModeFlag, beside, error_message, print};
+use super::{ByArgs, DatabaseArgs, ModeFlag, error_message, open_beside, print};
 use crate::decisions;
 use crate::http::body;
 use crate::kernel::{Now, Role};
@@ -65,10 +65,10 @@ async fn run(command: AdviceCommand) -> Result<(), String> {
         AdviceCommand::RotateKey { mode, by, database } => {
             let mode = mode.mode();
             let by = by.decided_by()?;
-            let app = beside(&database).await?;
+            let app = open_beside(&database).await?;
             let services = app.state.services.clone();
             let rotate = move |tx: &mut dyn Tx, now: &mut Now| {
-                decisions::require(&by, mode)?;
+                decisions::require_actor_and_reason(&by, mode)?;
                 decisions::require_operator(tx, &by, Role::Admin)?;
                 let subject = format!("advice key of {} mode", mode.as_str());
                 decisions::record(tx, now, &subject, "rotate_advice_key", &by)?;
@@ -81,7 +81,7 @@ async fn run(command: AdviceCommand) -> Result<(), String> {
 }
 
 async fn stored_keys(database: &DatabaseArgs) -> Result<Vec<PublicKey>, String> {
-    let app = beside(database)
+    let app = open_beside(database)
         .await
         .map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
     let services = app.state.services.clone();

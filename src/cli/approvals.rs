@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter, more_than};
-use super::{ByArgs, DatabaseArgs, beside, carry_out, error_message, open};
+use super::{ByArgs, DatabaseArgs, carry_out, error_message, open, open_beside};
 use crate::operator::four_eyes;
 use crate::operator::submit_waiting;
 use crate::store::Cost;
@@ -89,7 +89,7 @@ impl Approvals {
                 if is_more { Err(more_than(REQUESTS_MAX)) } else { Ok(()) }
             }
             ApprovalsCommand::Approve { number, by, database } => {
-                let app = beside(&database).await?;
+                let app = open_beside(&database).await?;
                 let person = by.proven(&app.state.store, &app.state.services).await?;
                 let services = app.state.services.clone();
                 carry_out(&app, move |tx, now| {
@@ -100,7 +100,7 @@ impl Approvals {
                 submit_waiting(&app.state.store).await.map_err(error_message)
             }
             ApprovalsCommand::Reject { number, by, database } => {
-                let app = beside(&database).await?;
+                let app = open_beside(&database).await?;
                 let person = by.proven(&app.state.store, &app.state.services).await?;
                 carry_out(&app, move |tx, now| four_eyes::reject(tx, now, number, &person)).await
             }

@@ -5,7 +5,9 @@ use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter, more_than};
-use super::{ByArgs, DatabaseArgs, beside, config, decide, error_message, record_numbers_seen};
+use super::{
+    ByArgs, DatabaseArgs, config, decide, error_message, open_beside, record_numbers_seen,
+};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
@@ -40,8 +42,8 @@ enum BeneficiariesCommand {
         /// Only those in this status
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Show full account numbers, for checking them at the bank; mind who sees your screen. It
-        /// takes --reason, which the audit log keeps for each beneficiary
+        /// Show full account numbers, for checking them at the bank; mind who sees your screen.
+        /// --reason says why, and the audit log keeps it for each beneficiary
         #[arg(long)]
         show_account_numbers: bool,
         #[command(flatten)]
@@ -127,7 +129,7 @@ async fn list(
                 .ok_or_else(|| format!("{text:?} is no status; there are: {}", words.join(", ")))
         })
         .transpose()?;
-    let app = beside(database).await?;
+    let app = open_beside(database).await?;
     let read = app.state.store.read(Cost::Scan, move |tx| find(tx, status));
     let found = read.await.map_err(error_message)?;
     if let Some(by) = shows_account_numbers_to {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::prove::ApproverArgs;
-use super::{ByArgs, DatabaseArgs, ModeFlag, beside, print, record};
+use super::{ByArgs, DatabaseArgs, ModeFlag, open_beside, print, record};
 use crate::chain_following::credit::{self, Credited};
 use crate::chains::blocks::Hash;
 use crate::deposits::Deposit;
@@ -46,7 +46,7 @@ async fn run(command: DepositsCommand) -> Result<(), String> {
     by.decided_by()?.missing(mode.mode()).map_or(Ok(()), |missing| Err(missing.to_owned()))?;
     let hash = Hash::parse(&hash)
         .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
-    let app = beside(&database).await?;
+    let app = open_beside(&database).await?;
     // The amount is known only once the nodes have shown the transaction. So wherever a second
     // person may be needed, one is needed here, whatever the amount.
     let by = by.both(&approver, &app).await?;

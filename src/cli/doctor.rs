@@ -50,8 +50,8 @@ enum PartError {
     Fails(String),
 }
 
-/// Tries every part and prints a table. `Err`, and so exit code 1, if a part is missing or has a
-/// fault.
+/// Tries every part and prints a table. `Err`, and so exit code 1, if a part has a fault or some
+/// tables of live mode are missing. If all of them are missing, only test mode is set up: no error.
 async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     let read = Config::read_parts(&flags(database), &environment);
     let client =
@@ -82,7 +82,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     };
     // What every start needs is shown only if it has a fault.
     let mut is_database_shown = false;
-    for (part, fault) in foundations(&config).await {
+    for (part, fault) in start_faults(&config).await {
         is_database_shown |= part == "database";
         show(part, Some(Err(PartError::Stops(fault))), "")?;
     }
@@ -188,8 +188,9 @@ async fn paused(config: &Config) -> Vec<String> {
     pauses.unwrap_or_default().into_iter().map(line).collect()
 }
 
-/// What is wrong with the directory of IFSCs, the encryption key, and the database if it exists.
-async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
+/// What is wrong with the parts that every start needs: the directory of IFSCs, the encryption key,
+/// and the database if it exists.
+async fn start_faults(config: &Config) -> Vec<(&'static str, String)> {
     let mut faults = Vec::new();
     if let Err(fault) = ifsc::directory(config.ifsc_file.as_deref()) {
         faults.push(("ifsc_file", fault));

@@ -41,9 +41,9 @@ const RECONNECT_SECONDS_MAX: u64 = 30;
 ///
 /// Works from anywhere with an API key. Without --forward-to, prints each event as a line, read
 /// from the API with that key. With it, forwards events in order, signed with the secret that is
-/// printed at the start. An event that the receiver does not answer with 2xx is sent again after
-/// newer ones, for at most 24 hours. The position is kept in a file, so that the next start
-/// continues there.
+/// printed at the start. An event that the receiver does not answer with 2xx is sent again for at
+/// most 24 hours; newer events do not wait for it. The position is kept in a file, so that the next
+/// start continues there.
 #[derive(Args)]
 pub struct Listen {
     /// Receiver of the events, such as localhost:3000/webhooks
@@ -295,7 +295,8 @@ impl Listener {
         self.save().map_err(transient)
     }
 
-    /// Seconds until the next event is to be forwarded again.
+    /// Seconds until the next undelivered event is due: 0 or less if one is due now, and
+    /// [`WAIT_SECONDS`] if there is none.
     fn due_in_seconds(&self) -> i64 {
         let next = self.state.undelivered.iter().map(|undelivered| undelivered.due_at).min();
         next.map_or(WAIT_SECONDS, |due_at| due_at - now_seconds())

@@ -311,7 +311,7 @@ async fn open_or_make(config: &Config) -> Result<Store, String> {
 }
 
 /// Opens the service beside a running server: see [`App::open_beside`].
-async fn beside(database: &DatabaseArgs) -> Result<Arc<App>, String> {
+async fn open_beside(database: &DatabaseArgs) -> Result<Arc<App>, String> {
     App::open_beside(&config(database)?, Clock::System).await
 }
 
@@ -323,8 +323,8 @@ async fn decide(
     database: &DatabaseArgs,
 ) -> Result<(), String> {
     by.decided_by()?;
-    let app = beside(database).await?;
-    let by = by.who(&app).await?;
+    let app = open_beside(database).await?;
+    let by = by.proven_if_four_eyes(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| operator::decide(tx, now, &services, id, &decision, &by)).await
 }

@@ -4,7 +4,9 @@
 use clap::{Args, ValueEnum};
 
 use super::prove::ApproverArgs;
-use super::{ByArgs, DatabaseArgs, beside, carry_out, config, error_message, open, print, record};
+use super::{
+    ByArgs, DatabaseArgs, carry_out, config, error_message, open, open_beside, print, record,
+};
 use crate::kernel::Now;
 use crate::operator::four_eyes::account_number;
 use crate::pauses::{self, Operation};
@@ -106,8 +108,8 @@ impl Resume {
         };
         let config = config(&self.database)?;
         self.by.decided_by_for(&config)?;
-        let app = beside(&self.database).await?;
-        let by = self.by.who(&app).await?;
+        let app = open_beside(&self.database).await?;
+        let by = self.by.proven_if_four_eyes(&app).await?;
         let (account, services) = (self.account, app.state.services.clone());
         let resume = move |tx: &mut dyn Tx, now: &mut Now| {
             operator::resume(tx, now, &services.settings, operation, account.clone(), &by)
@@ -126,9 +128,9 @@ async fn resume_database(
     arguments: &DatabaseArgs,
 ) -> Result<(), String> {
     let config = config(arguments)?;
-    // The database takes no writes yet, so a request for a second person cannot be stored. Both
-    // persons prove who they are now.
-    let by = by.both_by_reading(approver, &config).await?;
+    // The database takes no writes yet, so a request for a second person cannot be stored. So both
+    // persons prove now who they are.
+    let by = by.both_without_writing(approver, &config).await?;
     let resumed = tokio::task::spawn_blocking(move || config.database.resume());
     match resumed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())? {
         true => {

@@ -8,7 +8,8 @@ use secrecy::ExposeSecret;
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{
-    ByArgs, DatabaseArgs, ModeFlag, beside, error_message, payouts_list, print, record_numbers_seen,
+    ByArgs, DatabaseArgs, ModeFlag, error_message, open_beside, payouts_list, print,
+    record_numbers_seen,
 };
 use crate::app_state::AppState;
 use crate::beneficiaries;
@@ -70,7 +71,7 @@ enum PayoutsCommand {
         #[arg(long, value_enum, default_value = "live")]
         mode: ModeFlag,
         /// Write full account numbers and identity numbers, as the report needs them; mind where
-        /// the file goes. It takes --reason, which the audit log keeps for each beneficiary
+        /// the file goes. --reason says why, and the audit log keeps it for each beneficiary
         #[arg(long)]
         show_account_numbers: bool,
         #[command(flatten)]
@@ -116,7 +117,7 @@ async fn scopes(app: &AppState) -> Result<Vec<(String, Scope)>, String> {
 }
 
 async fn list_held(listing: ListingArgs, database: &DatabaseArgs) -> Result<(), String> {
-    let app = beside(database).await?;
+    let app = open_beside(database).await?;
     let columns = &["id", "account", "mode", "transfer", "amount", "held_for", "created"];
     let mut listing = ListingPrinter::begin(listing, columns)?;
     for (account, scope) in scopes(&app.state).await? {
@@ -183,7 +184,7 @@ async fn inward(
     shows_account_numbers_to: Option<&ByArgs>,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
-    let app = beside(database).await?;
+    let app = open_beside(database).await?;
     let seen_by = match shows_account_numbers_to {
         None => None,
         Some(by) => {

@@ -24,8 +24,9 @@ const LINE_BYTES_MAX: usize = 4_096;
 
 impl ByArgs {
     /// Who decides. If decisions may need a second person (`four_eyes_above`), this asks for the
-    /// password. Without it, one person could decide twice under two names.
-    pub(super) async fn who(&self, app: &App) -> Result<DecidedBy, String> {
+    /// password, as [`ByArgs::proven`] does: otherwise one person could decide twice under two
+    /// names.
+    pub(super) async fn proven_if_four_eyes(&self, app: &App) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
         match app.state.services.settings.four_eyes_above {
             Some(_) => self.proven(&app.state.store, &app.state.services).await,
@@ -68,7 +69,7 @@ impl ByArgs {
 
     /// Like [`ByArgs::both`], for a database that takes no writes: nothing is stored of a failed
     /// attempt, and recovery codes are refused, because each may be used only once.
-    pub(super) async fn both_by_reading(
+    pub(super) async fn both_without_writing(
         &self,
         approver: &ApproverArgs,
         config: &Config,
@@ -85,8 +86,8 @@ impl ByArgs {
             return look(config, judge).await.map(|()| by);
         }
         let second = approver.second_person(&by)?;
-        let first = prove_by_reading(&by, config).await?;
-        let second = prove_by_reading(&second, config).await?;
+        let first = prove_without_writing(&by, config).await?;
+        let second = prove_without_writing(&second, config).await?;
         look(config, move |tx| four_eyes::require_two(tx, &first, &second)).await
     }
 }
@@ -126,7 +127,7 @@ async fn look<T: Send + 'static>(
 
 const WRONG: &str = "the name, the password or the code is wrong";
 
-async fn prove_by_reading(by: &DecidedBy, config: &Config) -> Result<DecidedBy, String> {
+async fn prove_without_writing(by: &DecidedBy, config: &Config) -> Result<DecidedBy, String> {
     let password = read_hidden_line("Password")?;
     let given = secrets::existing_encryption_keys(&config.database, &config.encryption_keys)?;
     let keys = given.ok_or(KEY_NEEDED)?.all();
@@ -152,7 +153,7 @@ async fn prove_by_reading(by: &DecidedBy, config: &Config) -> Result<DecidedBy, 
     Ok(DecidedBy::new(&proven.name, by.reason())?.proven(proven.number, Via::Shell))
 }
 
-/// Makes a person prove to be an operator, and counts the attempt.
+/// Makes a person prove that they are an operator, and counts the attempt.
 async fn prove(
     by: &DecidedBy,
     store: &Store,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{
-    ByArgs, DatabaseArgs, ModeFlag, beside, carry_out, config, error_message, open, print,
+    ByArgs, DatabaseArgs, ModeFlag, carry_out, config, error_message, open, open_beside, print,
 };
 use crate::chain_following::audit::{self, AuditError, AuditExtent, AuditSummary};
 use crate::chains::followed::FollowedChain;
@@ -164,8 +164,8 @@ async fn explain(
     database: &DatabaseArgs,
 ) -> Result<(), String> {
     by.decided_by_for(config)?;
-    let app = beside(database).await?;
-    let by = by.who(&app).await?;
+    let app = open_beside(database).await?;
+    let by = by.proven_if_four_eyes(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| operator::explain(tx, now, &services.settings, &asked, &by))
         .await

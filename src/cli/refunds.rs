@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
-use super::{ByArgs, DatabaseArgs, ModeFlag, beside, carry_out, error_message, open};
+use super::{ByArgs, DatabaseArgs, ModeFlag, carry_out, error_message, open, open_beside};
 use crate::chains::address::ChainAddress;
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
@@ -207,8 +207,8 @@ async fn declare_address(
     let address =
         ChainAddress::parse(to).map_err(|error| format!("--to is no address: {error}"))?;
     by.decided_by()?;
-    let app = beside(database).await?;
-    let by = by.who(&app).await?;
+    let app = open_beside(database).await?;
+    let by = by.proven_if_four_eyes(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| {
         operator::set_refund_address(tx, now, &services, id, address, &by)
@@ -224,8 +224,8 @@ fn refund_id(text: &str) -> Result<Id<kind::Refund>, String> {
 async fn release(id: &str, by: &ByArgs, database: &DatabaseArgs) -> Result<(), String> {
     let id = refund_id(id)?;
     by.decided_by()?;
-    let app = beside(database).await?;
-    let by = by.who(&app).await?;
+    let app = open_beside(database).await?;
+    let by = by.proven_if_four_eyes(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| operator::release_refund(tx, now, &services, id, &by)).await
 }
@@ -239,8 +239,8 @@ async fn complete(
 ) -> Result<(), String> {
     let id = refund_id(id)?;
     by.decided_by()?;
-    let app = beside(database).await?;
-    let by = by.who(&app).await?;
+    let app = open_beside(database).await?;
+    let by = by.proven_if_four_eyes(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| {
         operator::mark_refund_sent(tx, now, &services, id, &hash, is_batch, &by)

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
-use super::{DatabaseArgs, beside, config, error_message};
+use super::{DatabaseArgs, config, error_message, open_beside};
 use crate::kernel::Clock;
 use crate::operator::open_hits::{OpenHit, open_hits};
 use crate::screening::lists::Lists;
@@ -48,7 +48,7 @@ const HITS_MAX: i64 = 1_000;
 async fn run(command: ScreeningCommand) -> Result<(), String> {
     match command {
         ScreeningCommand::Hits { listing, database } => {
-            let app = beside(&database).await?;
+            let app = open_beside(&database).await?;
             let services = app.state.services.clone();
             let read = move |tx: &mut dyn Tx| Ok(open_hits(tx, &services, HITS_MAX)?);
             let hits = app.state.store.read(Cost::Scan, read).await.map_err(error_message)?;

@@ -13,8 +13,8 @@ const WAITS_MAX: usize = 6;
 
 /// Make an event happen in test mode
 ///
-/// Creates what it takes through the API and the test helpers, and ends when the event is there.
-/// Without a name it lists the events that it can make.
+/// Uses the API and the test helpers to create what the event needs, and ends when the event is
+/// there. Without a name it lists the events that it can make.
 #[derive(Args)]
 pub struct Trigger {
     /// Type of the event, such as transfer.status.payout_settled

@@ -24,7 +24,7 @@ const DISK_FREE_PERCENT_MIN: u64 = 5;
 /// A larger step of the machine's clock is an alarm.
 const CLOCK_STEP_SECONDS_MAX: i64 = 5;
 
-/// Where an alarm is shown when it holds.
+/// Where an alarm is shown while it fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlarmShownBy {
     /// The overview and Prometheus.
@@ -72,7 +72,7 @@ pub const ALARMS: &[(&str, AlarmShownBy)] = &[
     ("HundiWorkWaits", Shown),
 ];
 
-/// An alarm that holds now.
+/// An alarm that fires now.
 pub struct CurrentAlarm {
     pub name: &'static str,
     pub what: String,
@@ -85,7 +85,7 @@ pub fn title(words: &Words, name: &str) -> String {
 }
 
 /// Alarms about what waits too long: the alarm, the kinds of work, and how many seconds they may
-/// wait. With 0, the alarm holds as soon as anything waits. The rules for Prometheus have the same
+/// wait. With 0, the alarm fires as soon as anything waits. The rules for Prometheus have the same
 /// figures.
 const WAITS: &[(&str, &[&str], i64)] = &[
     ("HundiPayoutsUnsent", &["payouts_unsent"], 30 * MINUTE),
@@ -100,7 +100,7 @@ const WAITS: &[(&str, &[&str], i64)] = &[
 const WORK_WAITS: (&str, &[&str], i64) =
     ("HundiWorkWaits", &["tasks", "outbox", "endpoints_due"], 5 * MINUTE);
 
-/// The alarms of a mode that hold now.
+/// The alarms of a mode that fire now.
 pub fn current(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<CurrentAlarm> {
     let (words, instant) = (visit.words, visit.instant());
     let mut found = Vec::new();

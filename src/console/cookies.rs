@@ -1,6 +1,6 @@
 //! The console's three cookies. `Session` has the session's token. `Visit` has a token before there
-//! is a session; the form that signs in is bound to it. `Provider` has a token that a sign-in at an
-//! OpenID Connect provider is bound to.
+//! is a session (unlike the type `visit::Visit`, which always has one); the form that signs in is
+//! bound to it. `Provider` has a token that a sign-in at an OpenID Connect provider is bound to.
 //!
 //! Over https their names have the prefix `__Host-`. Browsers take such a cookie only over https,
 //! from this host, and for all of its paths. So neither another host of the domain nor a page below

@@ -17,8 +17,8 @@
 //!    `visit.query("state")`), the fields of a form (`visit.field("reason")`), the texts
 //!    (`visit.words`), the store (`visit.app.store`) and the services. It reads with
 //!    `visit.app.store.read(Cost::Scan, move |tx| …)` and decides with
-//!    `visit.app.store.write(…)`. The console has no SQL: it stands in the `rows.rs` of the room
-//!    whose tables are read, or in `oversight/`.
+//!    `visit.app.store.write(…)`. The console has no SQL. A query belongs in the `rows.rs` of
+//!    the room whose tables it reads, or in `oversight/`.
 //! 3. The page as data: a `ConsolePage` of sections with tables, facts and forms (`blocks/`), and
 //!    `page.draw(&visit)` at the end. All pages in `pages/` but that of a new key are made so.
 //!

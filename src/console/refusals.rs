@@ -116,7 +116,7 @@ mod tests {
         "the explanation was recorded",
         "{} go on for {}",
         "id, subject, decision, actor, reason, approved_by, decided_at",
-        "a decision has an actor or reason that is too long",
+        "a decision's actor or reason is too long or has a control character",
         "number, subject, word, cause, status, requested_by, requester, reason, requested_at, \
          decider, decided_at, asked",
         // What callers get.

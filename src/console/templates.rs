@@ -46,8 +46,8 @@ fn literal_length(template: &str) -> usize {
 
 impl Words {
     /// A text that was made from a template of a table, in this language. `None` if no template
-    /// fits, or if this language is English, which the text is in. The table is named with a dot at
-    /// its end.
+    /// fits, or if this language is English, because the text is English already. The table is
+    /// named with a dot at its end.
     pub fn translated(&self, table: &str, text: &str) -> Option<String> {
         if self.code == "en" {
             return None;

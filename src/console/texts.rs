@@ -63,7 +63,8 @@ impl Words {
         }
         text
     }
-    /// The message that nobody can sign in for so many seconds; it says minutes, rounded up.
+    /// The message that too many attempts failed, and that the next is accepted after so many
+    /// seconds. It says minutes, rounded up.
     pub fn locked(&self, seconds: i64) -> String {
         self.with("sign_in.locked", [("minutes", &((seconds + 59) / 60).to_string())])
     }

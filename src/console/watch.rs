@@ -1,8 +1,8 @@
 //! The overview's figures, which all viewers share, so that ten viewers cost as much as one.
 //!
 //! One request reads for all. Requests that come meanwhile show the last figures, unless these are
-//! too old. Figures that took long to read are shown longer, so that the overview uses about a
-//! fiftieth of one processor, but never longer than `KEPT_MAX`.
+//! too old. The longer figures took to read, the longer they are shown, up to `KEPT_MAX`. So the
+//! overview uses about a fiftieth of one processor.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ const KEPT_PER_READING: u32 = 50;
 /// Figures older than this are never shown, however long it takes to read new ones.
 const KEPT_MAX: Duration = Duration::from_secs(20);
 
-/// Figures, and until when they are fresh.
+/// Figures, when they were read, and for how long they are fresh.
 struct Kept {
     mode: Mode,
     overview: Arc<Overview>,

@@ -18,6 +18,7 @@ crate::string_enum!(
         Following "following",
         Behind "behind",
         NotFollowed "not_followed",
+        // The configured token contract has announced its replacement.
         TokenDeprecated "token_deprecated",
     }
 );

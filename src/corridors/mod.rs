@@ -1,5 +1,5 @@
-//! Corridors: which money can be sent and how, the limits of an amount, and how long a quote lock
-//! and a transfer wait.
+//! Corridors: which money can be sent and how, the limits of an amount, how long a quote lock
+//! lasts, and how long a transfer waits for its deposit.
 
 pub mod api;
 

@@ -1,5 +1,5 @@
-//! What the operator decided, about what, by whom and why. Each row is written in the transaction
-//! that carries the decision out, and is never changed.
+//! The decisions that only the operator makes: what was decided, about what, who decided and why.
+//! Each row is written in the transaction that carries the decision out, and is never changed.
 
 pub mod rows;
 
@@ -21,13 +21,14 @@ pub struct Decision {
 }
 
 /// Refuses a decision that does not say who decides and why, where the mode needs it.
-pub fn require(by: &DecidedBy, mode: Mode) -> Result<(), OperationError> {
+pub fn require_actor_and_reason(by: &DecidedBy, mode: Mode) -> Result<(), OperationError> {
     by.missing(mode).map_or(Ok(()), |missing| Err(OperationError::Declined(missing.to_owned())))
 }
 
-/// Once there are operators, a command line must name one with at least the given role, and give a
-/// reason. Managing operators and keys takes an administrator. For these commands only, any name
-/// will do if no administrator may sign in. Otherwise nobody could create one.
+/// Refuses a command line that gives no reason, or does not name an operator with at least the role
+/// `least`. It refuses nothing until somebody was created with `hundi operators create`. If `least`
+/// is [`Role::Admin`] (to manage operators and keys) and there is no administrator, or all are
+/// disabled, any name will do. Otherwise nobody could create an administrator.
 pub fn require_operator(
     tx: &mut dyn Tx,
     by: &DecidedBy,
@@ -60,8 +61,8 @@ pub fn require_operator(
     }
 }
 
-/// Stores a decision in its table and in the audit log, where the person who approved it gets an
-/// entry too.
+/// Stores a decision in its table and in the audit log. If a second person approved it, the
+/// approval is a second entry in the log. Refuses as [`require_operator`] does.
 pub fn record(
     tx: &mut dyn Tx,
     now: &mut Now,

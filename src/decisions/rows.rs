@@ -1,4 +1,4 @@
-//! The rows of decisions.
+//! The rows of decisions, and the queries for who may make them.
 
 use super::Decision;
 use crate::kernel::{DecidedBy, Role, StoreError};
@@ -10,8 +10,11 @@ const COLUMNS: &str = "id, subject, decision, actor, reason, approved_by, decide
 fn read(mut row: Row) -> Result<Decision, StoreError> {
     let (id, subject, decision) = (row.id()?, row.text()?, row.text()?);
     let by = DecidedBy::new(&row.text()?, &row.text()?).map_err(|_| {
-        StoreError::Broken("a decision has an actor or reason that is too long".into())
+        StoreError::Broken(
+            "a decision's actor or reason is too long or has a control character".into(),
+        )
     })?;
+    // Where the decision was made (`via`) is only in the audit log.
     let by = by.approved(&row.text()?);
     Ok(Decision { id, subject, decision, by, decided_at: row.int()? })
 }
@@ -32,7 +35,7 @@ pub fn insert(tx: &mut dyn Tx, decision: &Decision) -> Result<(), StoreError> {
     )
 }
 
-/// The decisions about one subject, oldest first.
+/// The first `rows_max` decisions about one subject, oldest first.
 pub fn of_subject(
     tx: &mut dyn Tx,
     subject: &str,
@@ -42,7 +45,7 @@ pub fn of_subject(
     tx.rows(&sql, values![subject, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The newest decisions about one subject, newest first.
+/// The last `rows_max` decisions about one subject, newest first.
 pub fn newest_of_subject(
     tx: &mut dyn Tx,
     subject: &str,
@@ -53,7 +56,7 @@ pub fn newest_of_subject(
     tx.rows(&sql, values![subject, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The last decision of one kind about a subject.
+/// The last decision of the kind `decision` about a subject.
 pub fn last_of(
     tx: &mut dyn Tx,
     subject: &str,
@@ -66,13 +69,14 @@ pub fn last_of(
     tx.row(&sql, values![subject, decision])?.map(read).transpose()
 }
 
-/// The last decisions, newest first.
+/// The last `rows_max` decisions, newest first.
 pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Decision>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM decisions ORDER BY id DESC LIMIT ?1");
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// Whether there are operators. From then on only they may decide.
+/// Whether somebody was ever created with `hundi operators create`. From then on only those who
+/// were created may decide.
 pub fn is_any_operator(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(tx.row("SELECT number FROM operators LIMIT 1", &[])?.is_some())
 }
@@ -86,7 +90,7 @@ pub fn role_of(tx: &mut dyn Tx, name: &str) -> Result<Option<Role>, StoreError> 
     found.map(|mut row| row.word(Role::parse)).transpose()
 }
 
-/// Whether an administrator may sign in.
+/// Whether there is an administrator who is not disabled.
 pub fn is_any_admin(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let found = tx.row(
         "SELECT number FROM operators WHERE role = 'admin' AND is_disabled = ?1 LIMIT 1",

@@ -32,17 +32,20 @@ pub struct Deposit {
     /// The transfer that owns the address.
     pub transfer_id: Id<kind::Transfer>,
     pub status: DepositStatus,
+    /// In millionths of `asset`. The currency in it is always USDT, whatever the asset is.
     pub amount: Money,
+    /// The token's symbol. Only the transfer's own asset is credited.
     pub asset: String,
     pub chain: String,
     pub from_address: AddressBytes,
     pub to_address: AddressBytes,
     pub transaction_hash: String,
-    /// The contract of the token that moved; `None` means the one that the transfer's caller was
-    /// shown.
+    /// The contract of the token that moved. `None` on the simulated chain, which has no contracts.
+    /// A deposit older than this field also has `None`; its contract is the one that the transfer's
+    /// caller was shown.
     pub contract: Option<AddressBytes>,
-    /// Its index among the block's logs. It may change if the block is replaced, so it does not
-    /// identify the deposit.
+    /// The index of the movement's log in its block. It may change if the block is replaced, so it
+    /// does not identify the deposit.
     pub log_index: i64,
     pub block_number: Option<i64>,
     /// Unix seconds.
@@ -100,8 +103,8 @@ pub fn begin(
     Ok(deposit)
 }
 
-/// Stores the block in which the chain now shows an unsettled deposit. While it is in no block,
-/// nothing changes. Its status becomes `processing` at most; [`end`] does the rest.
+/// Stores the block in which the chain now shows an unsettled deposit, and makes an `initialized`
+/// one `processing`. Does nothing while the deposit is in no block. [`end`] completes or fails it.
 pub fn follow(
     tx: &mut dyn Tx,
     now: &Now,
@@ -130,7 +133,7 @@ pub fn follow(
 }
 
 /// Notes that the chain no longer shows a deposit: its block was replaced, or a real chain replaced
-/// the simulated one. The deposit keeps its identifier and waits.
+/// the simulated one. The deposit keeps its identifier and has [`UNSEEN_SECONDS_MAX`] to come back.
 pub fn mark_unseen(
     tx: &mut dyn Tx,
     now: &mut Now,

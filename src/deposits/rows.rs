@@ -77,9 +77,9 @@ pub fn stored_address(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
     AddressBytes::stored(&bytes)
 }
 
-/// The newest deposit of one token movement on the simulated chain, where log indices never change.
-/// A movement that was dropped and came back has two deposits. The query has no `ORDER BY id`,
-/// because PostgreSQL would then walk the primary key through all deposits of the account.
+/// The deposit of one token movement on the simulated chain, where log indices never change; the
+/// newest if there are several. The query has no `ORDER BY id`, because PostgreSQL would then walk
+/// the primary key through all deposits of the account.
 pub fn find_movement(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -284,7 +284,8 @@ pub fn addresses_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     tx.row("SELECT COUNT(*) FROM deposit_addresses", &[])?.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Addresses handed out in either mode, in rising order, after one of them.
+/// The next addresses above `after` that were handed out in either mode, in rising order; without
+/// `after`, the first ones.
 pub fn addresses_after(
     tx: &mut dyn Tx,
     after: Option<AddressBytes>,

@@ -1,7 +1,8 @@
 //! The statuses of a deposit and the changes between them.
 
 crate::statuses!("deposit",
-    /// Where a deposit stands; only a `completed` one was credited.
+    /// Where a deposit stands: `initialized` until it is seen in a block, then `processing` until
+    /// it is final or dropped. Only a `completed` one was credited.
     DepositStatus {
         Initialized "initialized" => [Processing, Failed],
         Processing "processing" => [Completed, Failed],

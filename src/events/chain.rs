@@ -27,20 +27,22 @@ use crate::store::{Cost, Tx};
 
 /// Events from one checkpoint to the next.
 pub const STEP: i64 = 256;
-/// Events whose hashes a request computes at most. More events lack a checkpoint only while the
-/// chain of an older database is being computed for the first time.
+/// Roughly the most events for which one request computes hashes. A request needs more only while
+/// the chain of an older database is being computed for the first time.
 const COMPUTED_MAX: i64 = 20_000;
 /// Events that are read with one statement, a multiple of [`STEP`].
 const READ_MAX: i64 = 4 * STEP;
-/// How often the worker looks at the accounts that had events.
+/// How often the worker looks at the accounts that had events. When it starts, its first look is at
+/// all accounts that have events.
 const LOOK_SECONDS: u64 = 5;
-/// Accounts that one read looks at, so that other reads need not wait for all of them.
+/// The most accounts that one later look reads in one transaction, so that other reads need not
+/// wait for all of them.
 const LOOKED_AT_ONCE: usize = 100;
-/// Accounts with events that the first look finds with one statement.
+/// The most accounts that the first look finds with one statement.
 const FOUND_AT_ONCE: i64 = 250;
 
-/// The hash after an event: SHA-256 of the hash before it, in hexadecimal, and the event's id,
-/// type, object and time, separated by single spaces.
+/// The hash after an event: SHA-256 of the hash before it, in hexadecimal, and the event's `id`,
+/// `type`, `linked_id` and `created`, separated by single spaces.
 pub fn link(hash: &[u8; 32], event: &EventRow) -> [u8; 32] {
     let text = format!(
         "{} {} {} {} {}",
@@ -81,15 +83,16 @@ fn base(
         return Ok(Some(found));
     }
     let is_whole = match rows::checkpoint_first(tx, scope)?.and_then(|first| first.event_id) {
-        // The first checkpoint is of the last event that was removed, or of one that is still
-        // there.
+        // A purge leaves the checkpoint of the last event that it removes as the first one. So if
+        // the event of the first checkpoint is still there, no event was removed.
         Some(first) => rows::find(tx, scope, first)?.is_some(),
         None => true,
     };
     Ok(is_whole.then(Checkpoint::default))
 }
 
-/// The count and the hash up to an event, or up to the newest one.
+/// The count and the hash up to an event, or up to the newest one. Refused if the event is older
+/// than those that are kept, and while about `COMPUTED_MAX` events or more lack a checkpoint.
 pub fn checkpoint(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -145,13 +148,13 @@ fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     let newest = Id::from_u128(u128::MAX);
     let at = rows::checkpoint_until(tx, scope, newest)?.unwrap_or_default();
     let events = rows::after(tx, scope, at.event_id, newest, READ_MAX)?;
-    let mut passed = Vec::new();
+    let mut at_steps = Vec::new();
     walk(at, &events, |at| {
         if at.events_count % STEP == 0 {
-            passed.push(*at);
+            at_steps.push(*at);
         }
     });
-    rows::insert_checkpoints(tx, scope, &passed)?;
+    rows::insert_checkpoints(tx, scope, &at_steps)?;
     Ok(events.len() as i64 == READ_MAX)
 }
 
@@ -161,8 +164,8 @@ fn is_due(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     rows::has_after(tx, scope, at.event_id, events_to_next(at.events_count))
 }
 
-/// How many events come after a checkpoint of `events_count` events, up to the next one that is
-/// written. After a purge the last checkpoint may lie between two steps.
+/// How many more events the next checkpoint needs, if the last one counts `events_count` events.
+/// After a purge the last one may lie between two steps.
 const fn events_to_next(events_count: i64) -> i64 {
     STEP - events_count % STEP
 }
@@ -198,8 +201,8 @@ pub fn purge(
     loop {
         let oldest = rows::oldest(tx, scope)?;
         let rows_left = rows_max - removed_count as i64;
-        let is_past = oldest.is_some_and(|id| id < bound);
-        if !is_past || rows_left <= 0 {
+        let is_expired = oldest.is_some_and(|id| id < bound);
+        if !is_expired || rows_left <= 0 {
             return Ok(Purged { removed_count, oldest_milliseconds: oldest.map(Id::milliseconds) });
         }
         let Some(last) = rows::last_before(tx, scope, bound, rows_left)? else { continue };

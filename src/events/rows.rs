@@ -13,7 +13,9 @@ use crate::values;
 pub struct EventRow {
     pub id: Id<kind::Event>,
     pub event_type: String,
+    /// The object that the event is about.
     pub linked: AnyId,
+    /// In Unix seconds, business time.
     pub created: i64,
 }
 
@@ -205,18 +207,19 @@ pub fn has_after(
     Ok(tx.row(sql, values![scope, after, count - 1])?.is_some())
 }
 
-/// The oldest event of an account.
+/// The identifier of the oldest event of an account.
 pub fn oldest(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Id<kind::Event>>, StoreError> {
     let sql = "SELECT id FROM events WHERE scope = ?1 ORDER BY id LIMIT 1";
     tx.row(sql, values![scope])?.map(|mut row| row.id()).transpose()
 }
 
-/// The next accounts after the account `after` that have events, at most `count`, with the oldest
-/// event of each. Each of them costs two look-ups by key. An account without events costs nothing.
+/// The next accounts after the account `after` that have events, at most `accounts_max`, with the
+/// oldest event of each. Each of them costs two look-ups by key. An account without events costs
+/// nothing.
 pub fn oldest_of_each(
     tx: &mut dyn Tx,
     after: Scope,
-    count: i64,
+    accounts_max: i64,
 ) -> Result<Vec<(Scope, Id<kind::Event>)>, StoreError> {
     let sql = "SELECT scope, id FROM (WITH RECURSIVE found (scope, place) AS (SELECT (SELECT \
                e.scope FROM events e WHERE e.scope > ?1 ORDER BY e.scope LIMIT 1), CAST(1 AS \
@@ -225,7 +228,7 @@ pub fn oldest_of_each(
                AND found.place < ?2) SELECT found.scope AS scope, (SELECT e.id FROM events e WHERE \
                e.scope = found.scope ORDER BY e.id LIMIT 1) AS id FROM found) AS oldest WHERE id \
                IS NOT NULL ORDER BY scope";
-    let rows = tx.rows(sql, values![after, count])?;
+    let rows = tx.rows(sql, values![after, accounts_max])?;
     rows.into_iter().map(|mut row| Ok((row.scope()?, row.id()?))).collect()
 }
 
@@ -272,7 +275,7 @@ pub fn reach_of_each(
     rows.into_iter().map(read).collect()
 }
 
-/// The last of the first `rows_max` events below `bound`.
+/// Of the oldest `rows_max` events below `bound`, the identifier of the newest.
 pub fn last_before(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -293,9 +296,9 @@ pub fn remove_until(
     tx.execute("DELETE FROM events WHERE scope = ?1 AND id <= ?2", values![scope, last])
 }
 
-/// The identifier of the first outbox row that waits. On the embedded store rows wait only if a
-/// command wrote them beside the server, or if a commit wrote more of them than one run of the
-/// sequencer takes.
+/// The lowest identifier of an outbox row, if there is a row. On the embedded store rows stay there
+/// after a commit only if a command wrote them beside the server, or if the commit wrote more of
+/// them than one run of the sequencer takes.
 pub fn outbox_first(tx: &mut dyn Tx) -> Result<Option<Vec<u8>>, StoreError> {
     tx.row("SELECT id FROM outbox ORDER BY id LIMIT 1", &[])?.map(|mut row| row.bytes()).transpose()
 }
@@ -327,8 +330,8 @@ pub struct OutboxRow {
     pub place: Option<i64>,
 }
 
-/// The first outbox rows in the order in which they become events. The clocks of two nodes differ
-/// by a little, so on a shared store the order is the database's.
+/// The first outbox rows, in the order in which they become events. On a shared store that is the
+/// order of `place`, which the database counts, because the clocks of two nodes differ by a little.
 pub fn outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OutboxRow>, StoreError> {
     tx.rows(&outbox_query(tx.is_shared()), values![rows_max])?
         .into_iter()
@@ -361,8 +364,8 @@ fn outbox_query(is_shared: bool) -> String {
 /// Removes outbox rows that became events. On a shared store it deletes exactly the rows that were
 /// read, because rows with lower identifiers may become visible at any moment. It finds them by
 /// `place`, the first column of the index `outbox_place`. By `id` it would be slow: a planner that
-/// expects one row scans that whole index for each row, with the entries of all rows that were
-/// deleted since the last vacuum.
+/// expects to find only one row uses the same index, and scans all of it for each row to delete.
+/// The index still has an entry for every row that was deleted since the last vacuum.
 pub fn remove_outbox(tx: &mut dyn Tx, sequenced: &[OutboxRow]) -> Result<(), StoreError> {
     if tx.is_shared() {
         let places: Vec<Value<'_>> = sequenced.iter().map(|row| row.place.into()).collect();

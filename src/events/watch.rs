@@ -12,12 +12,12 @@ use crate::app_state::AppState;
 use crate::background::{Stop, is_stopped};
 use crate::store::{Cost, failpoint, lease};
 
-/// The lease that the sequencer holds.
+/// The name of the lease that the sequencer holds.
 pub const SEQUENCER_LEASE: &str = "events";
 /// How often a node polls while a request waits.
 const LOOK_MILLISECONDS: u64 = 20;
 /// How long it rests after an error of the store.
-const FAULT_PAUSE_MILLISECONDS: u64 = 250;
+const ERROR_PAUSE_MILLISECONDS: u64 = 250;
 
 /// Watches until `stop`. On the embedded store there is nothing to watch: every event is this
 /// process's own.
@@ -47,7 +47,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
                 last_known = last;
                 waits.tell_newest(&newest);
             }
-            Err(_) => pause_milliseconds = FAULT_PAUSE_MILLISECONDS,
+            Err(_) => pause_milliseconds = ERROR_PAUSE_MILLISECONDS,
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(pause_milliseconds)) => {}

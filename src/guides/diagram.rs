@@ -134,8 +134,10 @@ fn curve(points: &[(i32, i32)]) -> String {
     path
 }
 
-/// Which arrows lead back to a status that is still being visited.
+/// Which arrows lead back. A depth-first search finds them: they lead to a status whose visit has
+/// begun and not ended.
 fn back_arrows(count: usize, arrows: &[(usize, usize)]) -> Vec<bool> {
+    /// `state` is 0 for a status before its visit, 1 during it, and 2 after it.
     fn visit(status: usize, arrows: &[(usize, usize)], state: &mut [u8], is_back: &mut [bool]) {
         state[status] = 1;
         for (arrow, (_, to)) in arrows.iter().enumerate().filter(|(_, (from, _))| *from == status) {
@@ -198,7 +200,7 @@ fn rows(count: usize, row_of: &[usize], forward: &[(usize, (usize, usize))]) -> 
     rows
 }
 
-/// Orders a row by the middle of its neighbours in another row.
+/// Orders the places of a row by the mean position of their neighbours in another row.
 fn sort_by_neighbours(
     rows: &mut [Vec<RowPlace>],
     row: usize,

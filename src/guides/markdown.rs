@@ -221,7 +221,7 @@ fn marked(text: &str) -> String {
 
 /// The text for one language. Parts that are marked for others are left out, and so are rows of
 /// tables about others. Of code blocks that are a choice, the one in this language stays. If there
-/// is none in this language, the first row or block stays.
+/// is none in this language, the first row or block stays. An unknown language counts as `bash`.
 pub fn only(text: &str, language: &str) -> String {
     let known = LANGUAGES.iter().find(|(name, _)| *name == language);
     let (language, row_name) = known.copied().unwrap_or(LANGUAGES[0]);

@@ -134,8 +134,8 @@ struct GuideTemplate<'a> {
     next: Option<NavigationEntry>,
 }
 
-/// Every page and file below `/docs/`, and `/llms.txt`. They are rendered at the first request for
-/// one, because commands that answer no requests open the service too.
+/// Every page and file below `/docs/`, `/llms.txt` and `/llms-full.txt`. They are rendered at the
+/// first request for one, because commands that answer no requests open the service too.
 pub struct Guides {
     document: Value,
     public_url: String,

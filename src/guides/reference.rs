@@ -137,8 +137,8 @@ impl ApiOperation<'_> {
             },
         )
     }
-    /// An identifier for `{id}` in the path, taken from the example's answer. It is one of the
-    /// resource that the path names before `{id}`.
+    /// What stands for `{id}` in the example's path: from the example's answer, the identifier of
+    /// the resource that the path names before `{id}`; if there is none, its prefix and `…`.
     fn example_id(&self) -> String {
         let resource = self.path.split("/{id}").next().and_then(|path| path.rsplit('/').next());
         let resource = resource.unwrap_or_default();

@@ -95,7 +95,8 @@ async fn begin(
     Err(refusal.into())
 }
 
-/// Notes which withheld events the caller learnt of.
+/// Notes the withheld events that the caller learns of from this answer: it shows the object that
+/// an event is about, or the event itself.
 pub async fn note_read(
     app: &AppState,
     caller: &Caller,

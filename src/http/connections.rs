@@ -17,7 +17,7 @@ pub const CONNECTIONS_MIN: usize = 16;
 pub const DESCRIPTORS_RESERVED: usize = 768;
 /// The divisor for the share of all connections that one peer may have. A reverse proxy on the same
 /// machine stands for many peers and has no such limit.
-const PEER_SHARE: usize = 2;
+const PEER_SHARE_DIVISOR: usize = 2;
 
 /// The most requests that may wait for an event at the same time, whatever the limit on open files.
 const WAITS_MAX: usize = 1_024;
@@ -81,7 +81,7 @@ impl Connections {
         Arc::new(Connections {
             open: Mutex::default(),
             count_max,
-            count_per_peer_max: (count_max / PEER_SHARE).max(1),
+            count_per_peer_max: (count_max / PEER_SHARE_DIVISOR).max(1),
             changed: Notify::new(),
         })
     }
@@ -92,7 +92,7 @@ impl Connections {
 
     /// Waits until there is room for one more connection. If there is none, closes the connection
     /// that was idle longest.
-    pub async fn room(&self) {
+    pub async fn make_room(&self) {
         loop {
             let changed = self.changed.notified();
             {
@@ -250,7 +250,7 @@ mod tests {
         let connections = Connections::new(3);
         let all: Vec<_> = (0..3).map(|_| connections.admit(LOCAL).unwrap()).collect();
         all[0].activity().begin();
-        let waiting = tokio::time::timeout(Duration::from_millis(20), connections.room());
+        let waiting = tokio::time::timeout(Duration::from_millis(20), connections.make_room());
         assert!(waiting.await.is_err(), "nothing has closed yet");
         assert!(!is_told(&all[0]).await, "a request is being answered on it");
         assert!(is_told(&all[1]).await, "it was idle longest");
@@ -258,7 +258,7 @@ mod tests {
         let mut all = all.into_iter();
         let (busy, longest) = (all.next().unwrap(), all.next().unwrap());
         drop(longest);
-        tokio::time::timeout(Duration::from_secs(1), connections.room()).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(1), connections.make_room()).await.unwrap();
         drop(busy);
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let only = connections.admit(LOCAL).unwrap();
         only.activity().begin();
         let shared = connections.clone();
-        let room = tokio::spawn(async move { shared.room().await });
+        let room = tokio::spawn(async move { shared.make_room().await });
         tokio::time::sleep(Duration::from_millis(5)).await;
         assert!(!is_told(&only).await);
         only.activity().end();

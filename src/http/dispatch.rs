@@ -268,7 +268,7 @@ impl RoutedRequest {
             ));
         }
         let permission = route.permission();
-        if !self.caller.permissions.permit(permission) {
+        if !self.caller.permissions.permits(permission) {
             let message =
                 format!("Use a key with the permission {}:{}.", permission.0, permission.1);
             return Err(Refusal::new(Code::ActionUnauthorized, message));
@@ -417,7 +417,7 @@ async fn post(
     let timed_check = timed_check.and_then(|(check, body)| check(body));
     let extra = ExtraChecks { entries, timed_check };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), extra);
-    // Taken while the key is held, so that a retry that comes meanwhile is told to wait.
+    // The turn is taken while the key is held: a retry that comes meanwhile is told to wait.
     let _turn = match is_expensive && permitted.is_ok() {
         true => Some(api.expensive_turns.take(asked.caller.scope).await?),
         false => None,
@@ -446,6 +446,7 @@ async fn post(
     let outcome = app
         .store
         .write_keyed(move |tx, now| {
+            // If the client hangs up, the key stays held until the transaction has ended.
             let _held = &held_by_work;
             if permitted.is_ok() {
                 keys::rows::prefetch_clock_offset(tx, asked.caller.scope)?;

@@ -153,7 +153,7 @@ pub fn member_name(prefix: &str, name: &str) -> String {
 
 /// The longest name chosen by a caller that a message repeats, in characters.
 pub const NAME_SHOWN_LENGTH_MAX: usize = 40;
-/// So many digits without a letter between them may be an account, card or telephone number.
+/// This many digits without a letter between them may be an account, card or telephone number.
 pub const NAME_MASKED_DIGITS_MIN: usize = 5;
 /// What a message shows instead of a name that it does not repeat.
 const NAME_MASKED: &str = "[masked]";
@@ -193,7 +193,7 @@ pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut V
     }
 }
 
-/// Assembles the schema of a form.
+/// Assembles the schema of a form. Each field is its name, whether it is required, and its schema.
 pub fn object_schema(members_min: usize, fields: Vec<(&str, bool, Value)>) -> Value {
     let required: Vec<_> = fields.iter().filter(|field| field.1).map(|field| field.0).collect();
     let mut schema = json!({ "type": "object", "additionalProperties": false });

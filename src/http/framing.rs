@@ -1,9 +1,9 @@
 //! What HTTP/1.1 demands of a request before anything else, and the error shape for refusals by the
 //! connection itself.
 //!
-//! hyper answers a head that it cannot parse with only a status. [`Shaped`] stands between hyper
-//! and the socket, remembers the last head, and replaces such an answer by one in the error shape,
-//! if the head is recognisable as HTTP/1.
+//! hyper answers a head that it cannot parse with only a status. [`ErrorShapeStream`] stands
+//! between hyper and the socket, remembers the last head, and replaces such an answer by one in the
+//! error shape, if the head is recognisable as HTTP/1.
 
 use std::io;
 use std::pin::Pin;
@@ -144,7 +144,7 @@ fn recognise(head: &[u8], status: &[u8]) -> Option<Refusal> {
     Some(Refusal::new(Code::ParameterValueInvalid, MALFORMED))
 }
 
-/// The refusal of a head that hyper refused with this status and that is no longer known.
+/// The refusal of a head that hyper refused with this status, when the head itself is not at hand.
 fn unknown_head(status: &[u8]) -> Refusal {
     match status {
         b"431" => Refusal::new(
@@ -187,7 +187,7 @@ fn header_lines(mut rest: &[u8]) -> Vec<(&str, &[u8])> {
 }
 
 /// A stream on which hyper's own refusals are sent in the error shape.
-pub struct Shaped<S> {
+pub struct ErrorShapeStream<S> {
     inner: S,
     refuse: Refuse,
     /// What arrived since the last answer, at most [`HEAD_BYTES_PARSED_MAX`].
@@ -199,9 +199,9 @@ pub struct Shaped<S> {
     replacement: Option<(Vec<u8>, usize)>,
 }
 
-impl<S> Shaped<S> {
-    pub fn new(inner: S, refuse: Refuse) -> Shaped<S> {
-        Shaped { inner, refuse, head: Vec::new(), has_answered: false, replacement: None }
+impl<S> ErrorShapeStream<S> {
+    pub fn new(inner: S, refuse: Refuse) -> ErrorShapeStream<S> {
+        ErrorShapeStream { inner, refuse, head: Vec::new(), has_answered: false, replacement: None }
     }
 
     /// The answer to send instead of these bytes, if they are a refusal by hyper itself: a whole
@@ -240,7 +240,7 @@ fn to_bytes(reply: Reply) -> Vec<u8> {
     bytes
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Shaped<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ErrorShapeStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -256,7 +256,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Shaped<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Shaped<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ErrorShapeStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -265,7 +265,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Shaped<S> {
         if self.replacement.is_none() {
             self.replacement = self.replacement_for(bytes).map(|replacement| (replacement, 0));
         }
-        let Shaped { inner, replacement, head, has_answered, .. } = &mut *self;
+        let ErrorShapeStream { inner, replacement, head, has_answered, .. } = &mut *self;
         let Some((out, sent)) = replacement else {
             head.clear();
             *has_answered = true;

@@ -39,7 +39,7 @@ pub enum PreflightResult {
     Range(Result<(u64, u128), Refusal>),
 }
 
-/// Who asks, and about what.
+/// What a preflight step works with: who asks, and the identifiers in the path.
 pub struct Asking {
     pub app: Arc<AppState>,
     pub permits: Arc<Permits>,

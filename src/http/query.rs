@@ -123,15 +123,15 @@ fn unknown(name: &str, shown: &str, known: &[&str]) -> RefusalEntry {
     // Other services write `created[gte]`.
     let dotted = name.replace('[', ".").replace(']', "");
     let advice = match known {
-        [] => "This endpoint takes no query parameters.".to_owned(),
+        [] => "This route takes no query parameters.".to_owned(),
         known if known.contains(&dotted.as_str()) => format!("Write {dotted}."),
         known => {
             let meant = if shown == name { near::meant(name, known) } else { None };
             let hint = meant.map_or(String::new(), |meant| format!("Did you mean {meant}? "));
-            format!("{hint}This endpoint takes: {}.", known.join(", "))
+            format!("{hint}This route takes: {}.", known.join(", "))
         }
     };
-    refused(shown, format!("{shown} is not a query parameter of this endpoint. {advice}"))
+    refused(shown, format!("{shown} is not a query parameter of this route. {advice}"))
 }
 
 /// The words that a filter of a status takes.

@@ -19,8 +19,10 @@ use tokio_io_timeout::TimeoutStream;
 use super::connections::{
     Admitted, CONNECTIONS_MAX, Connections, connections_for, descriptors_max,
 };
+use super::framing::{
+    ErrorShapeStream, HEAD_BYTES_PARSED_MAX, HEADERS_PARSED_MAX, Refuse, judge_head,
+};
 pub use super::framing::{HEAD_BYTES_MAX, HEADERS_MAX};
-use super::framing::{HEAD_BYTES_PARSED_MAX, HEADERS_PARSED_MAX, Refuse, Shaped, judge_head};
 use super::reply::{NoAnswer, Reply};
 use crate::metrics::Metrics;
 
@@ -51,7 +53,7 @@ pub async fn serve<F>(
     let graceful = GracefulShutdown::new();
     loop {
         tokio::select! {
-            () = connections.room() => {}
+            () = connections.make_room() => {}
             _ = stop.changed() => break,
         }
         let accepted = tokio::select! {
@@ -112,7 +114,7 @@ pub async fn serve<F>(
         // A client that does not read its answers must not hold a connection for ever.
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(Duration::from_secs(WRITE_SECONDS_MAX)));
-        let stream = Shaped::new(Box::pin(stream), refuse.clone());
+        let stream = ErrorShapeStream::new(Box::pin(stream), refuse.clone());
         let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(run(connection, admitted, metrics.clone()));
     }

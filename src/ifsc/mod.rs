@@ -90,6 +90,7 @@ pub struct Directory {
     pub source: String,
     /// How many branches it holds.
     pub branches_count: usize,
+    /// Where in the file each bank's name is, by the bank's number.
     banks: Vec<Range<usize>>,
     blocks: Vec<BranchBlock>,
 }

@@ -54,7 +54,7 @@ impl Clock {
 
     /// Advances the clock by the time that the machine slept, in which its monotonic clock stood
     /// still.
-    pub fn slept(&self, milliseconds: i64) {
+    pub fn add_sleep(&self, milliseconds: i64) {
         if let Clock::Measured(carried) = self {
             carried.at_origin_milliseconds.fetch_add(milliseconds.max(0), Ordering::SeqCst);
         }
@@ -261,7 +261,7 @@ pub struct Now {
 
 impl Now {
     /// `seed` has to be random where the transaction writes. A transaction that only reads draws
-    /// nothing from it, so a constant does there.
+    /// nothing from it, so there a constant is enough.
     pub fn new(instant_milliseconds: i64, minter: Minter, seed: [u8; 32]) -> Now {
         Now {
             instant_milliseconds,

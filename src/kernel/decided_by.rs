@@ -7,7 +7,7 @@ pub const ACTOR_CHARACTERS_MAX: usize = 100;
 pub const REASON_CHARACTERS_MAX: usize = 500;
 
 crate::string_enum!(
-    /// Where somebody acts.
+    /// Where a decision is made: in the console, in a shell, or by the service itself.
     Via { Console "console", Shell "shell", Service "service" }
 );
 
@@ -105,8 +105,8 @@ impl DecidedBy {
         !self.actor.is_empty() && !self.reason.is_empty()
     }
 
-    /// What is missing for a decision in a mode: live mode needs both. Once there are operators,
-    /// test mode does too (`decisions::require_operator`).
+    /// A message that asks for what is missing. Live mode needs both; here test mode needs neither.
+    /// Once there are operators, `decisions::require_operator` asks for both in either mode.
     pub fn missing(&self, mode: Mode) -> Option<&'static str> {
         (mode.is_live() && !self.has_actor_and_reason()).then_some(
             "say who decides and why: a decision in live mode needs --actor NAME and --reason TEXT",

@@ -23,9 +23,9 @@ impl<S: Status> History<S> {
     pub fn begun(status: S, at: i64) -> History<S> {
         History(vec![StatusChange { status, at }])
     }
-    /// Appends a status. Its time is never before the last one's: another node's clock may be
-    /// behind, and a task that an advance of the test clock missed runs afterwards at its own,
-    /// earlier time.
+    /// Appends a status. If `at` is before the last status's time, the new one gets that time too.
+    /// Another node's clock may be behind, and a task that was written during an advance of the
+    /// test clock may run after the advance, at the task's own earlier time.
     pub fn push(&mut self, status: S, at: i64) {
         let at = self.0.last().map_or(at, |last| at.max(last.at));
         self.0.push(StatusChange { status, at });

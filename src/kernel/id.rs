@@ -23,7 +23,7 @@ macro_rules! kinds {
         impl ObjectKind {
             pub const ALL: &'static [ObjectKind] = &[$(ObjectKind::$name),*];
 
-            /// The word in `object` and before the underscore of an identifier.
+            /// The word in the field `object`, and before the last underscore of an identifier.
             pub const fn as_str(self) -> &'static str {
                 match self { $(ObjectKind::$name => $word),* }
             }
@@ -245,9 +245,10 @@ pub struct Minter {
     state: Arc<Mutex<MinterState>>,
 }
 
-/// Between two readings of the store's clock, a node computes the time (`Clock::Measured`). If the
-/// computed time is ahead of the last reading by less than this, an identifier gets the time of the
-/// reading.
+/// On PostgreSQL each writing transaction reads the database's clock ([`Minter::not_before`]), and
+/// the time that the node computes (`Clock::Measured`) can be ahead of that reading. If it is ahead
+/// by less than this, an identifier gets the time of the reading. Otherwise the identifier could be
+/// ahead of the database's clock, and a list in rising order would not show its object yet.
 const COMPUTED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
 
 #[derive(Debug)]
@@ -291,8 +292,8 @@ impl Minter {
             ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
         let is_not_later = (fresh >> 80) <= (state.last >> 80);
         state.last = if is_not_later {
-            // A random step keeps identifiers unguessable. It is small, so the 80 bits do not
-            // overflow.
+            // A random step keeps identifiers unguessable. It is small, so that the 80 bits hardly
+            // ever overflow.
             state.last + 1 + (random & 0xFFFF_FFFF)
         } else {
             fresh

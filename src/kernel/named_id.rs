@@ -18,8 +18,8 @@ impl<K: IdKind> NamedId<K> {
         NamedId { id, other_kind }
     }
 
-    /// The refusal of the identifier of an object that this account does not have in this mode. It
-    /// reads the same for an object that never existed and for one of another account or mode.
+    /// The refusal if the account has no such object in this mode. It reads the same for an object
+    /// that never existed and for one of another account or mode.
     pub fn missing(&self, field_name: &str, mode: Mode) -> RefusalEntry {
         let kind = K::KIND.as_str();
         let message = match (self.other_kind, self.id) {

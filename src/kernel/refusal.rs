@@ -15,13 +15,14 @@ pub enum StoreError {
     /// run again, or still meets a conflict in its last run.
     #[error("conflicting change: {0}")]
     Conflict(&'static str),
-    /// On PostgreSQL: another transaction held a row that this one needs for longer than it may
-    /// wait. The transaction is run again; answered 503 if its last run meets it too. For the row
-    /// of an idempotency key it is not run again, but answered 409 (`resource_locked`).
+    /// On PostgreSQL: this transaction needs a row that another one has locked, and it has waited
+    /// as long as it may. It is run again; answered 503 if the row is locked in its last run too.
+    /// If the row is that of an idempotency key, it is not run again, but answered 409
+    /// (`resource_locked`).
     #[error("a row is locked by another transaction")]
     Locked,
-    /// The store and this process do not belong together, such as another encryption key. A person
-    /// has to change something; the text says what. Answered 500.
+    /// The store and this process do not belong together: for example, the store is sealed with
+    /// another encryption key. A person has to change something; the text says what. Answered 500.
     #[error("{0}")]
     Unfit(String),
     /// A fault of ours (SQL, a row that does not parse, arithmetic): answered 500.
@@ -297,8 +298,8 @@ impl fmt::Display for Refusal {
 pub enum OperationError {
     /// The caller gets this refusal.
     Refused(Refusal),
-    /// The operator asked for something that cannot be done; the text says why. Never answered over
-    /// HTTP.
+    /// The operator asked for something that cannot be done; the text says why. A command or the
+    /// console shows it. The API never gives it to a caller.
     Declined(String),
     Store(StoreError),
 }

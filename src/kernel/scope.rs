@@ -31,7 +31,7 @@ impl Scope {
         Scope(code)
     }
     /// The number in the tables. Some statements compute with it: `scope % 2` is the mode, and
-    /// `number * 2` the test scope of an account.
+    /// `accounts.number * 2` is the test scope of an account.
     pub const fn code(self) -> i64 {
         self.0
     }

@@ -184,8 +184,9 @@ pub fn verifier_of(key: &[u8; KEY_BYTES]) -> Verifier {
     mac(key, &[b"hundi verifier v1"])
 }
 
-/// The key that fingerprints are made with until the encryption key is changed for the first time.
-fn first_fingerprint_key(key: &[u8; KEY_BYTES]) -> [u8; 32] {
+/// The fingerprint key of a database whose encryption key was never changed. The first change
+/// stores it sealed, and it stays in use.
+fn derived_fingerprint_key(key: &[u8; KEY_BYTES]) -> [u8; 32] {
     mac(key, &[b"hundi fingerprint v1"])
 }
 
@@ -193,25 +194,25 @@ impl Sealer {
     pub fn new(key: &[u8; KEY_BYTES]) -> Sealer {
         Sealer {
             keys: vec![Key::new(key)],
-            fingerprint_key: SecretBox::new(Box::new(first_fingerprint_key(key))),
+            fingerprint_key: SecretBox::new(Box::new(derived_fingerprint_key(key))),
         }
     }
 
-    /// A sealer that opens with all of `keys`, or `None` if none of them has the verifier
-    /// `sealing`, which is that of the key that seals now. `fingerprint_key` is the sealed
-    /// fingerprint key, which a database has once its encryption key was changed; before that, the
-    /// fingerprint key is derived from the key that seals.
+    /// A sealer that opens with all of `keys`. `sealing_verifier` is the verifier of the key that
+    /// seals now; `None` is returned if none of `keys` has it. `fingerprint_key_sealed` is what the
+    /// database has once its encryption key was changed. Before that, the fingerprint key is
+    /// derived from the key that seals.
     pub fn of(
         keys: &[[u8; KEY_BYTES]],
-        sealing: &[u8],
-        fingerprint_key: Option<&[u8]>,
+        sealing_verifier: &[u8],
+        fingerprint_key_sealed: Option<&[u8]>,
     ) -> Result<Option<Sealer>, StoreError> {
-        let Some(first) = keys.iter().find(|key| fits(sealing, &verifier_of(key))) else {
+        let Some(key) = keys.iter().find(|key| fits(sealing_verifier, &verifier_of(key))) else {
             return Ok(None);
         };
-        let mut sealer = Sealer::new(first);
+        let mut sealer = Sealer::new(key);
         sealer.keys = keys.iter().map(Key::new).collect();
-        if let Some(sealed) = fingerprint_key {
+        if let Some(sealed) = fingerprint_key_sealed {
             let plain = sealer.open(&SealedPlace::FINGERPRINT_KEY, &[], sealed)?;
             let plain = plain.try_into().map_err(|_| {
                 StoreError::Broken("the stored fingerprint key cannot be read".into())

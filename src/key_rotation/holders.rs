@@ -12,9 +12,9 @@ use crate::store::{Store, Tx, meta};
 
 /// How often a node on a shared store records that it runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a node counts after its last record. A node that was silent for longer, and continues,
-/// may find that the key was changed; it seals nothing then.
-const COUNTS_MILLISECONDS: i64 = 30_000;
+/// How long a node counts as running after its last record. A node that was silent for longer, and
+/// continues, may find that the key was changed; it seals nothing then.
+const SILENCE_MILLISECONDS_MAX: i64 = 30_000;
 
 /// A node and its keys.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub fn enter(
     let instant = now.instant_milliseconds();
     if tx.is_shared() {
         meta::replace(tx, secrets::VERIFIER, Some(sealing), sealing)?;
-        rows::forget_holders(tx, instant - COUNTS_MILLISECONDS)?;
+        rows::forget_holders(tx, instant - SILENCE_MILLISECONDS_MAX)?;
     } else {
         // The only process: those before it have ended.
         rows::forget_holders(tx, i64::MAX)?;
@@ -55,8 +55,11 @@ pub fn enter(
 
 /// The names of the running nodes that do not have a key.
 pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>, StoreError> {
-    let since =
-        if tx.is_shared() { now.instant_milliseconds() - COUNTS_MILLISECONDS } else { i64::MIN };
+    let since = if tx.is_shared() {
+        now.instant_milliseconds() - SILENCE_MILLISECONDS_MAX
+    } else {
+        i64::MIN
+    };
     let nodes = rows::holders(tx, since)?;
     let lacks = |verifiers: &[u8]| !verifiers.chunks(key.len()).any(|known| known == key);
     Ok(nodes.into_iter().filter(|(_, keys)| lacks(keys)).map(|(name, _)| name).collect())
@@ -65,7 +68,7 @@ pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>
 /// Records that a node on a shared store runs, until `stop`. Logs once if the key was changed to
 /// one that this node does not have.
 pub async fn run(store: Store, node: Holder, mut stop: Stop) {
-    let mut is_told = false;
+    let mut is_logged = false;
     while !is_stopped(&stop) {
         tokio::select! {
             () = tokio::time::sleep(HEARTBEAT) => {}
@@ -86,8 +89,8 @@ pub async fn run(store: Store, node: Holder, mut stop: Stop) {
         // Workers that use the store log that it fails.
         let Ok(Some(sealing)) = said.await else { continue };
         let is_known = node.verifiers.iter().any(|known| seal::fits(&sealing, known));
-        if !is_known && !is_told {
-            is_told = true;
+        if !is_known && !is_logged {
+            is_logged = true;
             tracing::error!(
                 key = key_name(&sealing),
                 "the encryption key was changed to one that this node does not have: it seals \

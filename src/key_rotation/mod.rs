@@ -8,6 +8,9 @@
 //! stores how far it got, so that a command that was killed continues there. The change is over
 //! ([`finish`]) when a [`survey`] of every value finds none that the old key opens.
 //!
+//! An encryption key is stored and compared as its [`Verifier`], which is no secret. A `row_key` is
+//! something else: the primary key of a row that has a sealed value.
+//!
 //! The key of fingerprints stays the same, because idempotency keys, links to pages and decisions
 //! about hits are recognised by it. It is stored sealed like the rest.
 
@@ -29,19 +32,19 @@ use rows::Rotation;
 const ROWS_AT_ONCE: i64 = 50;
 /// Rows that a [`survey`] reads at once.
 const ROWS_SURVEYED_AT_ONCE: i64 = 1_000;
-/// How many values that no key opens are named. With the wrong key no value of the database opens.
+/// At most this many of the values that no key opens are named. The others are only counted.
 const UNREADABLE_SHOWN_MAX: usize = 20;
-/// How long [`await_earlier`] waits: far longer than a transaction takes, unless its commit waits
-/// for a standby.
+/// How long [`await_earlier`] waits at most: far longer than a transaction takes, unless its commit
+/// waits for a standby.
 const EARLIER_SECONDS_MAX: u64 = 60;
 /// By how much the nodes' clocks may differ from the database's.
-const CLOCKS_DIFFER_MILLISECONDS: i64 = 1_000;
+const CLOCK_DIFFERENCE_MILLISECONDS_MAX: i64 = 1_000;
 
 /// The first schema with a table of changes of the key.
 const SCHEMA_MIN: i64 = 21;
 
-/// Refuses keys that do not fit, or of which one is missing during a change. Changes nothing, so it
-/// is asked before a migration.
+/// Refuses keys that do not fit the database. During a change, also refuses if one of the two keys
+/// is missing. It changes nothing, so it can run before a migration.
 pub fn refuse_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
     secrets::refuse_unfit_keys(tx, verifiers)?;
     if migrate::schema_version(tx)? < SCHEMA_MIN {
@@ -50,7 +53,7 @@ pub fn refuse_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreE
     refuse_incomplete_keys(tx, verifiers)
 }
 
-/// Refuses to start with one key while values of two keys are stored.
+/// During a change, refuses unless both keys are given.
 pub fn refuse_incomplete_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
     let Some(rotation) = rows::running(tx)? else {
         return Ok(());
@@ -66,7 +69,8 @@ pub fn refuse_incomplete_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result
     )))
 }
 
-/// The sealer of a database with the keys that are given.
+/// The sealer of a database with the keys that are given. `Err` if the sealing key, whose verifier
+/// the store has, is not among them.
 pub fn sealer(tx: &mut dyn Tx, keys: &[[u8; KEY_BYTES]]) -> Result<Sealer, StoreError> {
     let sealing = meta::read(tx, secrets::VERIFIER)?.ok_or_else(secrets::key_does_not_fit)?;
     let fingerprint_key = meta::read(tx, SealedPlace::FINGERPRINT_KEY.name())?;
@@ -80,12 +84,12 @@ pub enum Begun {
     Running(Rotation),
     /// The next key seals already, and no change is under way: an earlier run finished it.
     DoneBefore,
-    /// Nodes without the new key, by name.
+    /// Nothing was changed, because these nodes, by name, do not have the new key.
     NodesWithout(Vec<String>),
 }
 
-/// Makes the next key seal, or finds a change that was begun before. `asks_nodes` is false if
-/// nothing can serve the database now.
+/// Makes the next key seal, or finds a change that was begun before. With `asks_nodes` it changes
+/// nothing if a running node lacks the next key; without it, the caller knows that no node runs.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -126,15 +130,16 @@ pub fn begin(
         started_at: now.instant(),
         finished_at: None,
         place: SealedPlace::ALL[0].name().to_owned(),
-        after_key: Vec::new(),
+        after_row_key: Vec::new(),
         values_count: 0,
     };
     rows::insert(tx, &rotation)?;
-    tell(tx, now, &rotation, "begun", by)?;
+    log(tx, now, &rotation, "begun", by)?;
     Ok(Begun::Running(rotation))
 }
 
-fn tell(
+/// Writes a step of the change (`begun`, `finished`) to the audit log.
+fn log(
     tx: &mut dyn Tx,
     now: &Now,
     rotation: &Rotation,
@@ -147,10 +152,10 @@ fn tell(
 }
 
 /// Waits until every transaction has ended that began before now and may still seal with the old
-/// key. `Err` after 60 s. Returns at once on the embedded store, whose transactions follow one
-/// another.
+/// key. `Err` if one still runs after 60 s. Returns at once on the embedded store, whose
+/// transactions follow one another.
 pub async fn await_earlier(store: &Store) -> Result<(), String> {
-    let moment = store.clock.milliseconds() + CLOCKS_DIFFER_MILLISECONDS;
+    let moment = store.clock.milliseconds() + CLOCK_DIFFERENCE_MILLISECONDS_MAX;
     let floor = InternalId::lowest_at(moment).as_u128();
     for _ in 0..EARLIER_SECONDS_MAX * 10 {
         let floor_found = store.read(Cost::Point, move |tx| Ok(tx.visibility_floor(floor)?)).await;
@@ -165,7 +170,7 @@ pub async fn await_earlier(store: &Store) -> Result<(), String> {
         .into())
 }
 
-/// Seals the next rows with the new key. `None` after the last row.
+/// Seals the next rows with the new key. `None` after the last row, or if no change is under way.
 pub fn step(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -175,11 +180,11 @@ pub fn step(
     let at = SealedPlace::ALL.iter().position(|place| place.name() == running.place);
     let Some(index) = at else { return Ok(None) };
     let place = &SealedPlace::ALL[index];
-    let page = rows::page(tx, place, &running.after_key, ROWS_AT_ONCE)?;
+    let page = rows::page(tx, place, &running.after_row_key, ROWS_AT_ONCE)?;
     let mut values_count = running.values_count;
     for row in &page {
         let Some(sealed) = &row.sealed else { continue };
-        // A survey finds the values that no key opens.
+        // A value that no key opens is left as it is; a survey finds it.
         let Some((plain, key)) = sealer.opened(place, &row.id, sealed) else { continue };
         if key == running.new || failpoint("rotation_forgets_senders") && is_forgotten(place) {
             continue;
@@ -187,15 +192,16 @@ pub fn step(
         let new = sealer.sealing_key(Some(&running.new));
         let new = new.ok_or_else(secrets::key_does_not_fit)?;
         let anew = new.seal(now.random_bytes(), place, &row.id, &plain)?;
-        // A value that was changed meanwhile is sealed with the new key, or a later pass takes it.
+        // If a value was changed meanwhile, it is sealed with the new key, or a later pass takes
+        // it.
         values_count += i64::from(rows::replace(tx, place, row, sealed, &anew)?);
     }
-    let (place, after_key) = match (page.last(), SealedPlace::ALL.get(index + 1)) {
-        (Some(last), _) => (place.name(), last.key.as_slice()),
+    let (place, after_row_key) = match (page.last(), SealedPlace::ALL.get(index + 1)) {
+        (Some(last), _) => (place.name(), last.row_key.as_slice()),
         (None, Some(next)) => (next.name(), [].as_slice()),
         (None, None) => (PASSED, [].as_slice()),
     };
-    rows::save_progress(tx, &running, place, after_key, values_count)?;
+    rows::save_progress(tx, &running, place, after_row_key, values_count)?;
     Ok((place != PASSED).then_some(Rotation { values_count, ..running }))
 }
 
@@ -220,7 +226,7 @@ pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
 pub fn finish(tx: &mut dyn Tx, now: &Now, by: &DecidedBy) -> Result<(), StoreError> {
     let Some(running) = rows::running(tx)? else { return Ok(()) };
     if rows::finish(tx, running.number, now.instant())? {
-        tell(tx, now, &running, "finished", by)?;
+        log(tx, now, &running, "finished", by)?;
     }
     Ok(())
 }
@@ -232,7 +238,7 @@ pub struct Survey {
     pub counts: Vec<(Verifier, u64)>,
     /// Values that none of them opens.
     pub unreadable_count: u64,
-    /// The first of those, by table and row.
+    /// The first of those, by place and row ([`rows::SealedRow::label`]).
     pub unreadable: Vec<String>,
     /// The change that is under way.
     pub running: Option<Rotation>,
@@ -250,17 +256,17 @@ pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
     let running = rows::running(tx)?;
     let mut found = Survey { counts, running, ..Survey::default() };
     for place in SealedPlace::ALL {
-        let mut after_key = Vec::new();
+        let mut after_row_key = Vec::new();
         loop {
-            let page = rows::page(tx, place, &after_key, ROWS_SURVEYED_AT_ONCE)?;
+            let page = rows::page(tx, place, &after_row_key, ROWS_SURVEYED_AT_ONCE)?;
             let Some(last) = page.last() else { break };
-            after_key.clone_from(&last.key);
+            after_row_key.clone_from(&last.row_key);
             for row in &page {
                 let Some(sealed) = &row.sealed else { continue };
                 let Some((_, key)) = sealer.opened(place, &row.id, sealed) else {
                     found.unreadable_count += 1;
                     if found.unreadable.len() < UNREADABLE_SHOWN_MAX {
-                        found.unreadable.push(row.called(place));
+                        found.unreadable.push(row.label(place));
                     }
                     continue;
                 };

@@ -9,13 +9,15 @@ use crate::values;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     pub number: i64,
+    /// The verifier of the key before the change, and that of the key after it.
     pub old: Verifier,
     pub new: Verifier,
     pub started_at: i64,
     pub finished_at: Option<i64>,
-    /// The place whose values are being sealed again, and the last row there that was done.
+    /// The place whose values are being sealed again; empty once all places are done.
     pub place: String,
-    pub after_key: Vec<u8>,
+    /// The key of the last row there that was done (`SealedRow::row_key`); empty before the first.
+    pub after_row_key: Vec<u8>,
     /// Values sealed anew so far.
     pub values_count: i64,
 }
@@ -37,7 +39,7 @@ fn read(mut row: Row) -> Result<Rotation, StoreError> {
         started_at: row.int()?,
         finished_at: row.int_or_null()?,
         place: row.text()?,
-        after_key: row.bytes()?,
+        after_row_key: row.bytes()?,
         values_count: row.int()?,
     })
 }
@@ -66,7 +68,7 @@ pub fn insert(tx: &mut dyn Tx, rotation: &Rotation) -> Result<(), StoreError> {
             rotation.started_at,
             rotation.finished_at,
             &rotation.place,
-            &rotation.after_key,
+            &rotation.after_row_key,
             rotation.values_count,
         ],
     )
@@ -77,13 +79,13 @@ pub fn save_progress(
     tx: &mut dyn Tx,
     from: &Rotation,
     place: &str,
-    after_key: &[u8],
+    after_row_key: &[u8],
     values_count: i64,
 ) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE encryption_rotations SET place = ?4, after_key = ?5, values_count = ?6 WHERE \
          number = ?1 AND place = ?2 AND after_key = ?3 AND finished_at IS NULL",
-        values![from.number, &from.place, &from.after_key, place, after_key, values_count],
+        values![from.number, &from.place, &from.after_row_key, place, after_row_key, values_count],
     )
 }
 
@@ -94,7 +96,7 @@ pub fn finish(tx: &mut dyn Tx, number: i64, finished_at: i64) -> Result<bool, St
     Ok(tx.execute(sql, values![number, finished_at])? == 1)
 }
 
-/// Records which keys a node has.
+/// Records that a node runs, and, the first time, which keys it has.
 pub fn put_holder(
     tx: &mut dyn Tx,
     node_id: &[u8; 16],
@@ -133,16 +135,17 @@ pub fn holders(
 
 /// A row that may hold a sealed value.
 pub struct SealedRow {
-    /// The row's key as bytes, after which [`page`] continues. Empty bytes come before every row.
-    pub key: Vec<u8>,
+    /// The key of the row in its table, as bytes; [`page`] continues after it. Empty bytes come
+    /// before every row.
+    pub row_key: Vec<u8>,
     /// What the value is bound to.
     pub id: Vec<u8>,
     pub sealed: Option<Vec<u8>>,
 }
 
 impl SealedRow {
-    /// For people: the table, and which row of it.
-    pub fn called(&self, place: &SealedPlace) -> String {
+    /// For people: the place, such as `beneficiaries.kyc`, and which row of it.
+    pub fn label(&self, place: &SealedPlace) -> String {
         match place.at() {
             StoredAt::Meta => place.name().to_owned(),
             StoredAt::Column { .. } => {
@@ -152,7 +155,9 @@ impl SealedRow {
     }
 }
 
-fn number(bytes: &[u8]) -> i64 {
+/// The integer that a row's key begins with, a scope or a number. Empty bytes come before every
+/// row.
+fn first_integer(bytes: &[u8]) -> i64 {
     bytes.first_chunk().map_or(i64::MIN, |bytes| i64::from_be_bytes(*bytes))
 }
 
@@ -160,43 +165,44 @@ fn number(bytes: &[u8]) -> i64 {
 pub fn page(
     tx: &mut dyn Tx,
     place: &SealedPlace,
-    after_key: &[u8],
+    after_row_key: &[u8],
     rows_max: i64,
 ) -> Result<Vec<SealedRow>, StoreError> {
     let (table, value, key) = match place.at() {
-        StoredAt::Meta if !after_key.is_empty() => return Ok(Vec::new()),
+        StoredAt::Meta if !after_row_key.is_empty() => return Ok(Vec::new()),
         StoredAt::Meta => {
             let value = meta::read(tx, place.name())?;
-            let row = |sealed| SealedRow { key: vec![1], id: Vec::new(), sealed: Some(sealed) };
+            let row = |sealed| SealedRow { row_key: vec![1], id: Vec::new(), sealed: Some(sealed) };
             return Ok(value.map(row).into_iter().collect());
         }
         StoredAt::Column { table, value, key, .. } => (table, value, key),
     };
-    let after_id = after_key.get(8..).unwrap_or_default();
+    // Behind the 8 bytes of the scope.
+    let after_id = after_row_key.get(8..).unwrap_or_default();
     let rows = match key {
         RowKey::ScopeAndId => tx.rows(
             &format!(
                 "SELECT scope, id, {value} FROM {table} WHERE (scope, id) > (?1, ?2) ORDER BY \
                  scope, id LIMIT ?3"
             ),
-            values![number(after_key), after_id, rows_max],
+            values![first_integer(after_row_key), after_id, rows_max],
         ),
         RowKey::Number => tx.rows(
             &format!(
                 "SELECT number, {value} FROM {table} WHERE number > ?1 ORDER BY number LIMIT ?2"
             ),
-            values![number(after_key), rows_max],
+            values![first_integer(after_row_key), rows_max],
         ),
         RowKey::AnswerId => tx.rows(
             &format!(
                 "SELECT answer_id, {value} FROM {table} WHERE answer_id > ?1 ORDER BY answer_id \
                  LIMIT ?2"
             ),
-            values![after_key, rows_max],
+            values![after_row_key, rows_max],
         ),
     };
     let read = |mut row: Row| {
-        let (key, id) = match key {
+        let (row_key, id) = match key {
             RowKey::ScopeAndId => {
                 let (scope, id) = (row.int()?, row.bytes()?);
                 ([scope.to_be_bytes().as_slice(), &id].concat(), id)
@@ -210,7 +216,7 @@ pub fn page(
                 (id.clone(), id)
             }
         };
-        Ok(SealedRow { key, id, sealed: row.bytes_or_null()? })
+        Ok(SealedRow { row_key, id, sealed: row.bytes_or_null()? })
     };
     rows?.into_iter().map(read).collect()
 }
@@ -233,11 +239,12 @@ pub fn replace(
     let changed = match key {
         RowKey::ScopeAndId => tx.execute(
             &format!("{update} scope = ?3 AND id = ?4"),
-            values![new, old, number(&row.key), &row.id],
+            values![new, old, first_integer(&row.row_key), &row.id],
         ),
-        RowKey::Number => {
-            tx.execute(&format!("{update} number = ?3"), values![new, old, number(&row.key)])
-        }
+        RowKey::Number => tx.execute(
+            &format!("{update} number = ?3"),
+            values![new, old, first_integer(&row.row_key)],
+        ),
         RowKey::AnswerId => {
             tx.execute(&format!("{update} answer_id = ?3"), values![new, old, &row.id])
         }

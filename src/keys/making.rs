@@ -7,23 +7,24 @@ use crate::kernel::id::kind;
 use crate::kernel::{DecidedBy, Id, Mode, Now, Scope, StoreError};
 use crate::store::Tx;
 
-const ACCOUNT_LENGTH_MAX: usize = 100;
+const ACCOUNT_NAME_CHARACTERS_MAX: usize = 100;
 
 /// What is wrong with an account's name; `None` if it is good.
 pub fn account_name_fault(name: &str) -> Option<String> {
     let is_name = !name.is_empty()
-        && name.chars().count() <= ACCOUNT_LENGTH_MAX
+        && name.chars().count() <= ACCOUNT_NAME_CHARACTERS_MAX
         && !name.chars().any(char::is_control);
     (!is_name).then(|| {
         format!(
-            "an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters, none of them a control \
-             character"
+            "an account's name has 1 to {ACCOUNT_NAME_CHARACTERS_MAX} characters, none of them a \
+             control character"
         )
     })
 }
 
-/// What a new key is for.
+/// The key that somebody asks for.
 pub struct KeyRequest {
+    /// The account's name.
     pub account: String,
     pub mode: Mode,
     pub permissions: Permissions,
@@ -31,7 +32,7 @@ pub struct KeyRequest {
     pub expires_at: Option<i64>,
 }
 
-/// Makes an API key, and its account where there is none of that name. Answers the key's text,
+/// Makes an API key, and its account if there is none of that name. Answers the key's text,
 /// which is stored nowhere. The audit log names no operator.
 pub fn create_key(
     tx: &mut dyn Tx,
@@ -41,7 +42,7 @@ pub fn create_key(
     create_key_by(tx, now, request, &DecidedBy::default())
 }
 
-/// The same, and the audit log names who made the key and why.
+/// Makes a key as [`create_key`] does; the audit log also names who made it and why.
 pub fn create_key_by(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -79,12 +80,12 @@ pub fn revoke_key_by(
     id: Id<kind::ApiKey>,
     by: &DecidedBy,
 ) -> Result<bool, StoreError> {
-    let is_revoked = rows::revoke(tx, now, id)?;
-    if is_revoked {
+    let was_active = rows::revoke(tx, now, id)?;
+    if was_active {
         let details: Vec<_> = reason_of(by).collect();
         audit::append(tx, now, &Fact::by(by, Action::KeyRevoked, &id.to_string(), &details))?;
     }
-    Ok(is_revoked)
+    Ok(was_active)
 }
 
 fn reason_of(by: &DecidedBy) -> impl Iterator<Item = (&str, &str)> {

@@ -1,4 +1,5 @@
-//! API keys: what they look like, what is stored of them, and what they permit.
+//! API keys: what they look like, what is stored of them, what they permit, and how a request's
+//! key leads to its caller. `rows.rs` also has the accounts.
 
 pub mod making;
 pub mod rows;
@@ -23,8 +24,9 @@ pub const KEY_CACHE_MILLISECONDS: i64 = 1_000;
 const KEYS_CACHED_MAX: usize = 10_000;
 
 /// Makes the text of a key from 32 random bytes: a prefix, 32 base62 characters, and a checksum.
-/// With the checksum, the service notices a typing error without asking the store. A program that
-/// searches texts for leaked keys can tell a key from other text.
+/// The prefix begins with `rk` for a restricted key, which does not have all permissions, and with
+/// `sk` for any other. Thanks to the checksum, the service notices a typing error without asking
+/// the store, and a program that searches texts for leaked keys can tell a key from other text.
 pub fn key_text(mode: Mode, is_restricted: bool, random: [u8; RANDOM_LENGTH]) -> String {
     let kind = if is_restricted { "rk" } else { "sk" };
     let mode = if mode.is_live() { "live" } else { "test" };
@@ -74,8 +76,8 @@ pub enum Permissions {
 }
 
 impl Permissions {
-    /// Reads a comma-separated list; the empty text means all permissions. `resources` are the
-    /// names that a permission can have. `Err` says what is wrong, for the person who wrote it.
+    /// Reads a comma-separated list; the empty text means all permissions. A permission can name
+    /// any of `resources`. `Err` says what is wrong, for the person who wrote it.
     pub fn parse(text: &str, resources: &[&str]) -> Result<Permissions, String> {
         let permissions = Permissions::from_text(text);
         if let Permissions::Only(list) = &permissions {
@@ -108,7 +110,7 @@ impl Permissions {
         }
     }
     /// Reading and writing are granted separately; neither includes the other.
-    pub fn permit(&self, (resource, action): (&str, &str)) -> bool {
+    pub fn permits(&self, (resource, action): (&str, &str)) -> bool {
         match self {
             Permissions::All => true,
             Permissions::Only(list) => {
@@ -124,19 +126,21 @@ pub struct Caller {
     pub key_id: Id<kind::ApiKey>,
     pub scope: Scope,
     pub permissions: Permissions,
-    /// Unix seconds, as `revoked_at`.
+    /// Unix seconds, as is `revoked_at`.
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
+    /// Whether the account is suspended.
     pub is_suspended: bool,
-    /// Until when the key has a chaos profile, in milliseconds since 1970; `None` without one.
+    /// Until when the key has a chaos profile, in Unix milliseconds; `None` without one.
     pub chaos_until_milliseconds: Option<i64>,
 }
 
-/// The refusal of a request without a valid key. It does not reveal whether the key exists or
-/// existed. Only an expired key, and a key of a suspended account, get another refusal.
-fn invalid_key(what: &str) -> OperationError {
+/// The refusal of a request without a valid key; `cause` is its first sentence. It does not reveal
+/// whether the key exists or existed. Only an expired key, and a key of a suspended account, get
+/// another refusal.
+fn invalid_key(cause: &str) -> OperationError {
     const ADVICE: &str = "Send the header Authorization: Bearer <API_KEY>, once.";
-    Refusal::new(Code::SecretKeyInvalid, format!("{what} {ADVICE}")).into()
+    Refusal::new(Code::SecretKeyInvalid, format!("{cause} {ADVICE}")).into()
 }
 
 /// How a request presents its key.
@@ -145,7 +149,7 @@ pub enum Presented<'a> {
     Nothing,
     /// More than one header `Authorization`.
     Several,
-    /// A header of this name, which keys are not taken from.
+    /// No header `Authorization`, but this header, in which other services expect keys.
     OtherHeader(&'static str),
     /// The value of the header `Authorization`.
     Authorization(&'a [u8]),
@@ -192,14 +196,14 @@ fn bearer_key(presented: Presented<'_>) -> Result<&str, OperationError> {
 /// A key, and when it was last used, in Unix seconds.
 pub type KeyUse = (Id<kind::ApiKey>, i64);
 
-/// A caller, and when it was read, in milliseconds since 1970.
+/// A caller, and when it was read, in Unix milliseconds.
 type CachedCaller = (Arc<Caller>, i64);
 
 /// Finds callers by their keys, remembering each for a second.
 #[derive(Default)]
 pub struct KeyRing {
     known: RwLock<HashMap<[u8; 32], CachedCaller>>,
-    /// When keys were last used in this process, in Unix seconds, as far as that is not stored yet.
+    /// The last use of each key in this process, in Unix seconds, until it is stored.
     uses: Mutex<HashMap<Id<kind::ApiKey>, i64>>,
 }
 
@@ -258,7 +262,8 @@ impl KeyRing {
         Ok(caller)
     }
 
-    /// When a key was last used in this process, in Unix seconds, as far as that is not stored yet.
+    /// When a key was last used in this process, in Unix seconds. `None` once that is stored, and
+    /// for a key that was not used.
     pub fn used_at(&self, key_id: Id<kind::ApiKey>) -> Option<i64> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner).get(&key_id).copied()
     }
@@ -353,11 +358,11 @@ mod tests {
         let parse = |text| Permissions::parse(text, &resources);
         let only = parse("transfers:read, events:read").unwrap();
         assert!(
-            only.permit(("transfers", "read"))
-                && !only.permit(("transfers", "write"))
-                && !only.permit(("payouts", "read"))
+            only.permits(("transfers", "read"))
+                && !only.permits(("transfers", "write"))
+                && !only.permits(("payouts", "read"))
         );
-        assert!(parse("").unwrap().permit(("transfers", "write")));
+        assert!(parse("").unwrap().permits(("transfers", "write")));
         for bad in ["transfers", "transfers:delete", "nothing:read", "transfers:read,"] {
             assert!(parse(bad).is_err(), "{bad}");
         }

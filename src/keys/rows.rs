@@ -6,7 +6,7 @@ use crate::kernel::{Id, Mode, Now, Scope, StoreError};
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// The caller whose key has this hash, also if the key is revoked or expired.
+/// The caller whose key has this hash, even if the key is revoked or expired.
 pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, StoreError> {
     let row = tx.row(
         "SELECT id, scope, permissions, expires_at, revoked_at, chaos_until FROM api_keys WHERE \
@@ -20,6 +20,7 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
     let chaos_until_milliseconds = row.int_or_null()?;
     let account = tx
         .row("SELECT suspended FROM accounts WHERE number = ?1", values![scope.account_number()])?;
+    // A key without its account is refused like one of a suspended account.
     let is_suspended = account.map_or(Ok(true), |mut account| account.bool())?;
     Ok(Some(Caller {
         key_id,
@@ -32,7 +33,7 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
     }))
 }
 
-/// The number of the account of this name, which is made if there is none.
+/// The number of the account of this name. Makes the account if there is none.
 pub fn ensure_account(tx: &mut dyn Tx, now: &mut Now, name: &str) -> Result<i64, StoreError> {
     if let Some(mut row) = tx.row("SELECT number FROM accounts WHERE name = ?1", values![name])? {
         return row.int();
@@ -58,8 +59,8 @@ pub fn account_name(tx: &mut dyn Tx, number: i64) -> Result<Option<String>, Stor
     row.map(|mut row| row.text()).transpose()
 }
 
-/// The scopes of every account, for searches across accounts that no caller asks for. Accounts are
-/// few, and none is ever removed.
+/// Both scopes of every account, for searches of all accounts. A caller's request never needs
+/// them: it sees only its own scope. Accounts are few; their numbers begin at 1 and have no gaps.
 pub fn scopes(tx: &mut dyn Tx) -> Result<Vec<Scope>, StoreError> {
     let both = |number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode));
     Ok((1..=accounts_count(tx)?).flat_map(both).collect())
@@ -69,7 +70,7 @@ pub fn accounts_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     tx.row("SELECT COUNT(*) FROM accounts", &[])?.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Whether a request was ever made with one of the keys.
+/// Whether a request was ever made with any of the keys, as far as that is stored.
 pub fn is_any_used(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let used = tx.row("SELECT 1 FROM api_keys WHERE used_at IS NOT NULL LIMIT 1", &[])?;
     Ok(used.is_some())
@@ -89,10 +90,10 @@ pub fn account_clocks(tx: &mut dyn Tx) -> Result<Vec<(String, i64)>, StoreError>
     rows.into_iter().map(|mut row| Ok((row.text()?, row.int()?))).collect()
 }
 
-/// Locks an account's row until the commit, so that from here on the transactions of one account
-/// run one after another. This is for limits that count rows, and for rules that look at several
-/// rows and would miss what another transaction adds. On the embedded store transactions always run
-/// one after another.
+/// Locks an account's row until the commit. Transactions that call this for the same account run
+/// one after another from here on; others do not wait. It is for limits that count rows, and for
+/// rules that look at several rows and would miss what another transaction adds. On the embedded
+/// store, where transactions always run one after another, it does nothing.
 pub fn lock_account(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());
@@ -104,7 +105,7 @@ pub fn lock_account(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     .map(|_| ())
 }
 
-/// How far an account's test clock is ahead of the store's clock, in seconds.
+/// How far an account's test clock is ahead of the store's clock, in seconds; 0 in live mode.
 pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     if scope.mode() == Mode::Live {
         return Ok(0);
@@ -115,8 +116,8 @@ pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreE
 
 const CLOCK_OFFSET: &str = "SELECT clock_offset_seconds FROM accounts WHERE number = ?1";
 
-/// Prefetches the query of [`clock_offset_seconds`], so that a remote store has the result by the
-/// time it is needed.
+/// Prefetches the query of [`clock_offset_seconds`], so that on the shared store its result is
+/// there when it is needed.
 pub fn prefetch_clock_offset(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if scope.mode() == Mode::Live {
         Ok(())
@@ -176,6 +177,7 @@ pub struct KeyLine {
     pub account: String,
     pub mode: Mode,
     pub hint: String,
+    /// As [`Permissions::to_text`] wrote them: empty for all permissions.
     pub permissions: String,
     pub created: i64,
     pub expires_at: Option<i64>,
@@ -184,6 +186,7 @@ pub struct KeyLine {
     pub used_at: Option<i64>,
 }
 
+/// All keys, oldest first. In the query, `scope / 2` is the account's number (see [`Scope`]).
 pub fn list(tx: &mut dyn Tx) -> Result<Vec<KeyLine>, StoreError> {
     let rows = tx.rows(
         "SELECT k.id, a.name, k.scope, k.hint, k.permissions, k.created, k.expires_at, \
@@ -226,11 +229,10 @@ pub fn revoke(tx: &mut dyn Tx, now: &Now, id: Id<kind::ApiKey>) -> Result<bool, 
     Ok(changed == 1)
 }
 
-/// Suspends an account, or lets it act again. `false` if there is no such account, or nothing
-/// changed.
-pub fn suspend(tx: &mut dyn Tx, name: &str, suspended: bool) -> Result<bool, StoreError> {
+/// Suspends an account, or resumes it. `false` if there is no such account, or nothing changed.
+pub fn set_suspended(tx: &mut dyn Tx, name: &str, is_suspended: bool) -> Result<bool, StoreError> {
     let sql = "UPDATE accounts SET suspended = ?2 WHERE name = ?1 AND suspended <> ?2";
-    Ok(tx.execute(sql, values![name, suspended])? == 1)
+    Ok(tx.execute(sql, values![name, is_suspended])? == 1)
 }
 
 /// Number and name of each suspended account.

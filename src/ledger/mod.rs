@@ -33,10 +33,20 @@ use crate::kernel::{Id, InternalId, Money, Now, Scope, StoreError};
 use crate::store::Tx;
 
 crate::string_enum!(
-    /// The chart of accounts. `GET /v1/balance` shows the first four: final and free; being
-    /// converted; INR with the bank; under review or owed back. `custody` is where deposits come
-    /// from, the chain. `conversion` is the operator's own position in both currencies. The others
-    /// are the operator's fees, what reached beneficiaries, and GST owed to the state.
+    /// The chart of accounts. `GET /v1/balance` shows the first four:
+    ///
+    /// - `available`: final on the chain, and not yet used or held;
+    /// - `processing`: funded, being converted;
+    /// - `payout_processing`: rupees that are with the bank;
+    /// - `hold`: waiting for a decision, or owed back.
+    ///
+    /// It does not show the others:
+    ///
+    /// - `custody`: the outside, where deposits come from and refunds go;
+    /// - `conversion`: the operator's own position in both currencies;
+    /// - `fee_income`: the operator's fees;
+    /// - `paid_out`: what reached beneficiaries;
+    /// - `tax_payable`: GST owed to the state.
     LedgerAccount {
         Available "available",
         Processing "processing",
@@ -51,14 +61,14 @@ crate::string_enum!(
 );
 
 crate::string_enum!(
-    /// What an entry records. Besides those in the table above:
+    /// What an entry records. Besides the entries in the table of the module `ledger`:
     ///
     /// | Entry | From | To | Of what |
     /// |---|---|---|---|
     /// | `deposit_held` | custody | hold | an unmatched deposit, or one into a transfer on hold |
-    /// | `funds_held` | available | hold | all that was received, as a hold or review begins |
+    /// | `funds_held` | available | hold | all that was received, when a hold begins |
     /// | `funds_released` | hold | processing | in place of `transfer_funded`, after a hold |
-    /// | `excess_held` | available | hold | what came above the amount |
+    /// | `excess_held` | available | hold | what came in above the amount |
     /// | `payout_refused` | processing | hold | a payout that was never sent |
     /// | `refund_sent` | hold | custody | a refund that the chain confirmed |
     ///
@@ -95,7 +105,8 @@ impl Posting {
     }
 }
 
-/// Writes an entry: its postings and the running balances. Skips postings of zero.
+/// Writes an entry: its postings and the running balances. Skips postings of zero; a negative one
+/// is [`StoreError::Broken`]. The postings carry the business time of `now`.
 pub fn post(
     tx: &mut dyn Tx,
     now: &mut Now,

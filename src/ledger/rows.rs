@@ -113,9 +113,9 @@ pub const BOOK_RULES: &[BookRule] = &[
               WHERE p.debit IS NULL OR p.debit <> b.debit_units OR p.credit <> b.credit_units \
               LIMIT ?1",
     },
-    // Looks only for the accounts that postings debited, which spares a second walk over all
-    // postings. An account that was only ever credited is left to the first rule: without its
-    // balance, the currency's debits exceed its credits.
+    // Looks only for the balances of accounts that postings debited, which spares a second walk
+    // over all postings. If the balance of an account that was only ever credited is missing, the
+    // first rule finds it: the currency's debits then exceed its credits.
     BookRule {
         meaning: "postings without a running balance",
         sql: "SELECT DISTINCT 'scope ' || p.scope || ' ' || p.debit_account, NULL FROM \

@@ -55,7 +55,7 @@ fn change(
     by: &DecidedBy,
 ) -> Result<(), OperationError> {
     decisions::require_operator(tx, by, Role::Operator)?;
-    if !keys::rows::suspend(tx, name, is_suspended)? {
+    if !keys::rows::set_suspended(tx, name, is_suspended)? {
         let fault = match keys::rows::is_suspended(tx, name)? {
             Some(true) => format!("{name} is suspended already"),
             Some(false) => format!("{name} is not suspended"),

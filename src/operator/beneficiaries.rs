@@ -61,7 +61,7 @@ pub(super) fn decide(
         }
         // The lists may have changed since the hits were found, or have more hits than were kept.
         (BeneficiaryStatus::Active, VerificationDecision::Activate)
-            if is_held && beneficiaries::has_more_hits(tx, now, services, &beneficiary)? =>
+            if is_held && beneficiaries::screen_for_open_hits(tx, now, services, &beneficiary)? =>
         {
             return Ok(format!("{id} stays without payouts: screening found more{decided}"));
         }

@@ -1,4 +1,5 @@
-//! Explains differences of the book with the bank or with a chain.
+//! Records that the operator has explained a difference between the book and the bank's statements
+//! or a chain.
 
 use super::four_eyes::{RequestedAction, wait_for_second};
 use super::{OperatorResult, declined_about};
@@ -9,7 +10,7 @@ use crate::reconcile::explaining::{ExplanationOutcome, explain_by_id, explain_by
 use crate::services::Settings;
 use crate::store::Tx;
 
-/// A difference to explain.
+/// Which difference the operator explains, and the payouts that explain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedDifference {
     /// The identifier of a statement's line or of a difference with a chain. For any other
@@ -21,7 +22,7 @@ pub struct ExplainedDifference {
     pub kind: Option<String>,
 }
 
-/// Explains a difference: by its identifier, or otherwise by its subject.
+/// Records a difference as explained. Finds it by its identifier, or otherwise by its subject.
 pub fn explain(
     tx: &mut dyn Tx,
     now: &mut Now,

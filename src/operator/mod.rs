@@ -113,7 +113,7 @@ pub fn decide(
     // the screening of everybody, could each miss what the other writes.
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-    decisions::require(by, scope.mode())?;
+    decisions::require_actor_and_reason(by, scope.mode())?;
     let asked = RequestedAction::Decide(id, decision.clone());
     if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
         return Ok(waits);
@@ -259,8 +259,8 @@ fn decide_transfer(
     }
     let decided = match decision {
         OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?,
-        // If there are open hits, the refusal is kept with them. Otherwise only this money goes
-        // back.
+        // If there are open hits, the refusal is stored with them. Otherwise only this money goes
+        // back: a stored refusal would also stop what comes later.
         OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
             decide_hits(tx, now, scope, id, HitDecision::Refused, by)?
         }

@@ -70,7 +70,7 @@ pub fn set_refund_address(
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-    decisions::require(by, scope.mode())?;
+    decisions::require_actor_and_reason(by, scope.mode())?;
     let asked = RequestedAction::RefundAddress(id, to_address);
     if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
         return Ok(waits);
@@ -123,7 +123,7 @@ pub fn mark_refund_sent(
     let any = id.any();
     decisions::require_operator(tx, by, Role::Operator)?;
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
-    decisions::require(by, scope.mode())?;
+    decisions::require_actor_and_reason(by, scope.mode())?;
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;
     if services.simulates(scope.mode(), &refund.chain) {
@@ -163,7 +163,7 @@ pub fn release_refund(
     let any = id.any();
     decisions::require_operator(tx, by, Role::Operator)?;
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
-    decisions::require(by, scope.mode())?;
+    decisions::require_actor_and_reason(by, scope.mode())?;
     let asked = RequestedAction::ReleaseRefund(id);
     if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
         return Ok(waits);

@@ -91,7 +91,8 @@ pub fn read(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Closing, StoreError
 }
 
 impl Closing {
-    /// As RFC 4180 text. Every value is a word or a number of ours, so none needs quoting.
+    /// As RFC 4180 text. Every value is a word or a number of ours, so none needs quoting. The row
+    /// of a comparison has its name in the column `account`, and the ledger's figure in `closing`.
     pub fn to_csv(&self) -> String {
         let mut text =
             "day,account,currency,opening,debits,credits,closing,outside,difference\r\n".to_owned();

@@ -3,8 +3,9 @@
 //!
 //! Plain values from the store. Nothing here changes anything, and nothing here knows how it is
 //! shown. Lists are bounded and read through indexes, because people keep these pages open while
-//! the service works. Two reads are not bounded: the ledger's balances, which grow with the number
-//! of accounts, and the daily closing, which reads all postings since the service began.
+//! the service works. Some sums and counts are not bounded, among them the ledger's balances, which
+//! grow with the number of accounts, and the daily closing, which reads all postings since the
+//! service began. If a test clock was advanced, the overview of test mode reads all open payouts.
 
 pub mod closing;
 pub mod flow;
@@ -29,6 +30,7 @@ pub fn cut<T>(found: &mut Vec<T>, rows_max: i64) -> bool {
 }
 
 /// The names and test clocks of all accounts, for showing whose an object is and how old it is.
+/// Account numbers begin at 1 and have no gaps, so a number gives the place in the list.
 #[derive(Clone, Debug, Default)]
 pub struct AccountNames(Vec<NamedClock>);
 

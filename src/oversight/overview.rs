@@ -23,7 +23,7 @@ const FILES_IN_MAX: i64 = 50;
 const ENDPOINTS_MAX: i64 = 100;
 /// An endpoint is listed as late once its next delivery has been due for this long.
 pub const WEBHOOK_LATE_SECONDS: i64 = 300;
-/// The most open payouts that are counted of each age.
+/// The most open payouts that are counted in each group of [`AGES_SECONDS`].
 const PAYOUTS_COUNTED_MAX: i64 = 5_000;
 /// Upper bounds of the groups that open payouts are counted in by their age, in seconds. One more
 /// group has no upper bound.

@@ -28,6 +28,7 @@ crate::string_enum!(
     /// The queues, in the order in which they are shown.
     QueueKind {
         Holds "holds",
+        // Hits of screening. A transfer in review is a hold.
         Reviews "reviews",
         Verifications "verifications",
         Payouts "payouts",
@@ -99,7 +100,8 @@ pub enum QueueFacts {
     },
     Refund {
         to_address: Option<String>,
-        /// What it waits for, as a word. One that was sent waits until its transaction is final.
+        /// What it waits for, as a word. A refund that was sent waits until its transaction is
+        /// final.
         waits_for: &'static str,
         /// What is wrong, as a word: with the transaction that was named as the refund's, or with
         /// the payout at the bank.
@@ -122,7 +124,8 @@ pub enum ShownDifference {
     /// A line of the bank's statement.
     Line { sign: Sign, booking_day: String, reference: Option<String> },
     /// What the last comparison with the bank found. One payout or statement can differ in several
-    /// ways, so only `name` and `reason` together are unique. The service wrote the detail.
+    /// ways, so only `name` and `reason` together are unique. `detail` is an English text
+    /// of the service, and may quote the bank at its end.
     Comparison { detail: Option<String> },
     /// A comparison with a chain: the object, the movement or the address.
     Chain { subject: String },
@@ -185,7 +188,7 @@ pub fn add_holder_names(
             _ => continue,
         };
         if let Some(found) = beneficiaries::rows::find(tx, scope, id)? {
-            *holder_name = beneficiaries::other_holder_name(&found, services)?;
+            *holder_name = beneficiaries::differing_holder_name(&found, services)?;
         }
     }
     Ok(())
@@ -282,7 +285,7 @@ fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
     Ok(found)
 }
 
-/// Open hits of screening, with the names of subject and list entry.
+/// Open hits of screening, each with the name or address that was screened and the list entry.
 fn reviews(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
     let mut found = QueueItems::default();
     for hit in found.cut(hits::open_of_mode(tx, mode, ROWS_ASKED)?) {
@@ -414,8 +417,8 @@ fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
     Ok(found)
 }
 
-/// Differences with the bank and the chains: lines of statements without a payout, what the last
-/// comparison with the bank found, and what the chain audit found.
+/// Differences with the bank and the chains: lines of statements that wait for the operator, what
+/// the last comparison with the bank found, and what the chain audit found.
 fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<QueueItems, StoreError> {
     let mut found = QueueItems::default();
     if reconcile::rows::bank_mode(tx)? == mode {

@@ -19,6 +19,7 @@ pub use endpoints::{
 /// The most scopes that one statement asks for.
 const SCOPES_ASKED_MAX: usize = 500;
 
+/// What `scope % 2` is in a mode.
 const fn live(mode: Mode) -> i64 {
     mode.is_live() as i64
 }
@@ -194,8 +195,8 @@ pub fn payouts_with_attention(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
-/// Open payouts that were created from `from` to before `before` (business time, Unix seconds): how
-/// many, and their paise; counted up to `rows_max`.
+/// Open payouts that were created at or after `from` and before `before` (business time, Unix
+/// seconds): how many, and their paise; counted up to `rows_max`.
 pub fn open_payouts_between(
     tx: &mut dyn Tx,
     mode: Mode,

@@ -1,6 +1,6 @@
 //! The search box. It finds objects by a complete identifier, deposit address, caller's reference,
-//! bank's reference or transaction hash. If there is no such object, it finds persons and accounts
-//! by the beginnings of their names.
+//! bank's reference or transaction hash. A text that is no identifier and finds no object finds
+//! persons and accounts by the beginnings of their names.
 
 pub mod rows;
 
@@ -22,7 +22,7 @@ use crate::store::Tx;
 use crate::transfers::{self, Transfer};
 use crate::webhooks;
 
-/// How many objects of one kind a query of a search finds at most.
+/// The most objects of one kind that one query of a search finds.
 pub const FOUND_MAX: usize = 20;
 /// The most characters of a search text; a longer one finds nothing.
 pub const ASKED_CHARACTERS_MAX: usize = 200;
@@ -149,8 +149,8 @@ fn typed<K: crate::kernel::IdKind, T>(
     Ok(id.typed().map(find).transpose()?.flatten())
 }
 
-/// Finds transfers by the caller's reference, as it was typed, and payouts by the bank's, in
-/// capital letters.
+/// Finds transfers by the caller's reference, exactly as it was typed. Finds payouts by the bank's
+/// reference, which is in capital letters however it was typed.
 fn by_reference(
     tx: &mut dyn Tx,
     found: &mut SearchResults,

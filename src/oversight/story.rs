@@ -65,7 +65,7 @@ pub struct Story {
     pub postings: Vec<PostingRow>,
     pub hits: Vec<HitRow>,
     pub announced: Vec<Announced>,
-    /// Whether something of a kind is left out, because there is more than `ROWS_MAX` of it.
+    /// Whether something is left out, because there are more than `ROWS_MAX` rows of its kind.
     pub is_cut: bool,
 }
 
@@ -137,8 +137,8 @@ pub fn read(
     }))
 }
 
-/// The newest `rows_max` events about each of these objects, oldest of all first, and whether there
-/// are more. Only the newest `EVENTS_DELIVERED_MAX` of all come with their deliveries.
+/// The newest `rows_max` events about each of these objects, in one list, oldest first; and whether
+/// there are more. Only the list's newest `EVENTS_DELIVERED_MAX` come with their deliveries.
 pub fn announced(
     tx: &mut dyn Tx,
     scope: Scope,

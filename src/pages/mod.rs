@@ -32,7 +32,8 @@ pub mod words;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
-/// Everything that is answered over HTTP.
+/// What a node answers over HTTP: the API, the documentation and the pages. The console has a
+/// listener of its own.
 pub struct Site {
     pub app: Arc<AppState>,
     pub api: Api,
@@ -116,6 +117,7 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
     let app = &site.app;
     let path = request.uri().path();
     if request.method() != http::Method::GET && request.method() != http::Method::HEAD {
+        // A POST to a path that is nearly a route's, such as `/transfers`, is told the route.
         if site.api.router.near_miss(path).is_some() {
             return dispatch::refusal_reply(request_id, no_such_page(site, path));
         }

@@ -78,7 +78,7 @@ async fn key_set(app: &Arc<AppState>, request_id: &str) -> Reply {
 
 /// The facts on the verification page. All of them are on the advice too, and the only name among
 /// them is the issuer's.
-struct CertifiedAdvice {
+struct VerifiedAdvice {
     issuer: Issuer,
     amount: Money,
     settled_at: Option<i64>,
@@ -97,7 +97,7 @@ struct VerificationTemplate<'a> {
     languages: &'static [PageWords],
     headline: &'static str,
     text: String,
-    advice: &'a CertifiedAdvice,
+    advice: &'a VerifiedAdvice,
     amount: String,
     settled_at: String,
 }
@@ -127,7 +127,7 @@ async fn verify(
         let beneficiary = beneficiaries::rows::find(tx, payout.scope, payout.beneficiary_id)?;
         let beneficiary = beneficiary
             .ok_or_else(|| StoreError::Broken(format!("{id} has lost its beneficiary")))?;
-        Ok(CertifiedAdvice {
+        Ok(VerifiedAdvice {
             issuer: services.settings.issuers.of_scope(tx, payout.scope)?.clone(),
             amount: payout.amount,
             settled_at: payout.settled_at,
@@ -181,7 +181,7 @@ fn not_verified(
 }
 
 fn html(
-    advice: &CertifiedAdvice,
+    advice: &VerifiedAdvice,
     frame: &PageFrame,
     words: &'static PageWords,
 ) -> Result<String, askama::Error> {
@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn the_page_escapes_what_others_wrote_and_says_what_is_wrong() {
-        let html = |advice: &CertifiedAdvice| {
+        let html = |advice: &VerifiedAdvice| {
             super::html(advice, &PageFrame::narrow(&advice.issuer), english())
         };
-        let mut certified = CertifiedAdvice {
+        let mut certified = VerifiedAdvice {
             issuer: Issuer { name: "A & B".into(), ..Issuer::default() },
             amount: Money::new(8_841_250, Currency::Inr),
             settled_at: Some(1_790_000_000),

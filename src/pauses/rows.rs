@@ -28,7 +28,7 @@ pub fn all(tx: &mut dyn Tx) -> Result<Vec<Pause>, StoreError> {
     tx.rows(ALL, values![PAUSES_COUNT_MAX])?.into_iter().map(read).collect()
 }
 
-/// Prefetches the query of [`all`], so that a remote store has its result when `all` runs.
+/// Prefetches the query of [`all`], so that a shared store has its result when `all` runs.
 pub fn prefetch(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.prefetch(ALL, values![PAUSES_COUNT_MAX])
 }
@@ -47,7 +47,7 @@ pub fn insert(tx: &mut dyn Tx, pause: &Pause) -> Result<(), StoreError> {
     )
 }
 
-/// Returns whether there was one.
+/// Removes a pause; returns whether there was one.
 pub fn remove(
     tx: &mut dyn Tx,
     operation: Operation,

@@ -52,7 +52,7 @@ pub(super) fn amounts(advice: &Advice) -> Vec<AmountRow> {
     let amount = |label: &str, figure: String| AmountRow { label: label.to_owned(), figure };
     let rate = format!("{} INR for 1 {}", advice.rate, advice.amount_sent_currency.as_str());
     let mut rows = vec![amount("Exchange rate", rate)];
-    // Without a fee and a tax the gross amount is the amount paid.
+    // Without a fee or GST the gross amount is the amount paid.
     if advice.amount_gross == advice.amount && advice.gst.is_none() {
         return rows;
     }

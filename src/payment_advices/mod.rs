@@ -48,7 +48,7 @@ pub struct AdviceSender {
     pub address: Option<Address>,
 }
 
-/// Who received it; never the full account number.
+/// Who received the money. The full account number is never shown.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AdviceBeneficiary {
     pub name: String,
@@ -189,13 +189,13 @@ const fn purpose_text(code: PurposeCode) -> &'static str {
     }
 }
 
-/// The token of the public page about a payout: its identifier and a mark that only this server can
-/// make.
+/// The token of the public page about a payout: the payout's identifier and a mark, a keyed hash
+/// that only this service can make.
 pub fn verification_token(services: &Services, id: Id<kind::Payout>) -> String {
     services.marked(VERIFICATION_PURPOSE, id)
 }
 
-/// The payout that a verification token names; `None` if its mark is not ours.
+/// The payout that a verification token names; `None` if its mark is wrong.
 pub fn payout_of_verification_token(services: &Services, token: &str) -> Option<Id<kind::Payout>> {
     services.unmarked(VERIFICATION_PURPOSE, token)
 }

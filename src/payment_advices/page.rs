@@ -81,7 +81,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         pen.watermark("TEST")?;
     }
 
-    // Head: the document at the right, who issued it at the left.
+    // Head: title, number and date at the right, the issuer at the left.
     let title = "Payment advice";
     let right = MARGIN + WIDTH;
     let top = 58.0;

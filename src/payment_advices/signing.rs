@@ -229,6 +229,7 @@ pub enum Invalid {
     UnknownKey(String),
     #[error("it is signed with a key of the other mode: a test key vouches for nothing real")]
     Mode,
+    /// It has no canonical form: it holds a number that is not whole, or is too large.
     #[error("{0}")]
     Form(String),
     #[error("the signature does not fit: the document or the signature was altered")]

@@ -302,8 +302,8 @@ pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<
         texts.push(current);
     }
     if texts.len() > lines_max {
-        // The last line that is kept goes on with the text of the first line that is not, as far as
-        // it fits before the ellipsis.
+        // The last line that is kept continues with the first line that is dropped, as far as that
+        // fits before the ellipsis.
         let next = texts.get(lines_max).cloned().unwrap_or_default();
         texts.truncate(lines_max);
         if let Some(last) = texts.last_mut() {

@@ -9,9 +9,11 @@ use crate::store::Tx;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdviceTexts {
-    /// The operator's name, postal address and licence.
+    /// The operator's name, as the account's documents show it.
     pub issuer: String,
+    /// The operator's postal address, in one line.
     pub issuer_address: Option<String>,
+    /// The licence that the operator works under.
     pub issuer_licence: Option<String>,
     /// The bank that sends the INR.
     pub sponsor_bank: Option<String>,

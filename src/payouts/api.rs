@@ -114,7 +114,7 @@ pub fn view_with_bank_wait(
     payout: Payout,
 ) -> Result<PayoutView, OperationError> {
     let services = context.services;
-    // Only a payout that the rail has taken over can wait for the hours of its payment method.
+    // Only a payout whose instruction the rail has can wait for the hours of its payment method.
     let waits_until = match (payout.status, services.ports(payout.scope.mode())) {
         (PayoutStatus::Processing, Ok(ports)) => {
             ports.rail.waits_until(context.tx, context.now.instant(), payout.id)?

@@ -2,10 +2,12 @@
 //! a day and a month.
 //!
 //! A payout counts from the moment it is instructed until it fails or comes back. A total is a row.
-//! It is made when the first payout of its subject and period is about to be instructed. A node
-//! that still runs without the limit counts nothing. So if the limit was set less than a day before
-//! the period began, or later, the total begins with the sum of the period's earlier payouts.
-//! Otherwise every node counts, there are no earlier payouts, and the total begins with zero.
+//! It is made when the first payout of its subject and period is about to be instructed.
+//!
+//! A total begins with zero if its limit was set at least a day before the period began: every node
+//! has then counted since the period began, so an earlier payout of the period would have made the
+//! total already. If the limit was set later, nodes that did not count may have instructed payouts.
+//! The total then begins with the sum of the period's earlier payouts.
 //!
 //! Adding to a total and comparing it with the limit is one statement, so two payouts at once
 //! cannot both pass under a limit. Days and months are India's.
@@ -14,7 +16,7 @@ use super::Payout;
 use super::rows;
 use super::state::HoldReason;
 use super::totals::MONTH_LENGTH;
-pub use super::totals::{LimitSubject, Total};
+pub use super::totals::{LimitSubject, TotalKey};
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, Money, Now, Scope, StoreError};
 use crate::rails::files::values::Day;
@@ -23,8 +25,8 @@ use crate::store::{Tx, meta};
 
 /// The `subject_id` of the totals of the account as a whole.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
-/// The time within which every node is assumed to run with a new limit, from the first node on. The
-/// payouts of a node that takes longer are not counted, so totals may be too low.
+/// Every node is assumed to run with a new limit this long after the first one does. A node that
+/// takes longer does not count its payouts, so totals may be too low.
 const LIMIT_ROLLOUT_MILLISECONDS: i64 = 86_400_000;
 
 /// The limit for a day and the one for a month; `None` for one that is not set.
@@ -43,7 +45,7 @@ fn totals_of_subject(
     subject_id: [u8; 16],
     limits: &PayoutLimits,
     at_milliseconds: i64,
-) -> Result<Vec<(Total, Money)>, StoreError> {
+) -> Result<Vec<(TotalKey, Money)>, StoreError> {
     let [day_max, month_max] = limits_of(subject, limits);
     let day = Day::at(at_milliseconds.div_euclid(1000))
         .ok_or_else(|| StoreError::Broken("the time is out of the calendar's range".into()))?;
@@ -53,7 +55,7 @@ fn totals_of_subject(
     let periods =
         [(day_max, text, day, day.plus_days(1)), (month_max, month_text, month, next_month)];
     let totals = periods.into_iter().filter_map(|(max, period, from, until)| {
-        let total = Total {
+        let total = TotalKey {
             subject,
             subject_id,
             period,
@@ -72,7 +74,7 @@ fn totals_of_payout(
     payout: &Payout,
     sender_id: Id<kind::Sender>,
     at_milliseconds: i64,
-) -> Result<Vec<(Total, i64)>, StoreError> {
+) -> Result<Vec<(TotalKey, i64)>, StoreError> {
     let mut found = Vec::new();
     for (subject, id) in [
         (LimitSubject::Sender, sender_id.to_bytes()),
@@ -90,8 +92,8 @@ pub struct LimitUsage {
     pub subject: LimitSubject,
     pub is_month: bool,
     pub max: Money,
-    /// In paise. `None` while an account has no total for the period: it gets one when a payout is
-    /// about to be instructed while the limit is set.
+    /// In paise. `None` only for the account as a whole, while no payout has made the period's
+    /// total.
     pub units: Option<i64>,
 }
 
@@ -154,7 +156,7 @@ pub fn add_payout(
     Ok(None)
 }
 
-/// The name in `meta` of the moment since which a limit is set.
+/// The name in `meta` of the instant since which a limit is set, in Unix milliseconds.
 fn in_force_since_name(subject: LimitSubject, is_month: bool) -> String {
     let period = if is_month { "month" } else { "day" };
     format!("limit_in_force_since:{}:{period}", subject.as_str())
@@ -165,14 +167,15 @@ fn in_force_since_name(subject: LimitSubject, is_month: bool) -> String {
 fn was_counted_from_the_start(
     tx: &mut dyn Tx,
     now: &Now,
-    total: &Total,
+    total: &TotalKey,
 ) -> Result<bool, StoreError> {
     let name = in_force_since_name(total.subject, total.is_month());
     let since = meta::read(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
     // `since` is an instant and the period is business time, so the test clock's offset is added.
     // The offset when the limit was set is not known. The present one is never less, because test
     // clocks only move forward. If it is more, this may answer `false` for a period that was
-    // counted from its start. Then the total begins with the sum of the payouts, which is the same.
+    // counted from its start. Then the total begins with the sum of the period's payouts. That is
+    // zero too, because an earlier payout would have made the total.
     let offset_milliseconds = now.clock_offset_seconds() * 1000;
     Ok(since.is_some_and(|since| {
         i64::from_be_bytes(since) + offset_milliseconds + LIMIT_ROLLOUT_MILLISECONDS
@@ -210,8 +213,8 @@ pub fn remove_payout(
     payout: &Payout,
     sender_id: Id<kind::Sender>,
 ) -> Result<(), StoreError> {
-    let Some(at) = payout.submitted_milliseconds else { return Ok(()) };
-    for (total, _) in totals_of_payout(limits, payout, sender_id, at)? {
+    let Some(at_milliseconds) = payout.submitted_milliseconds else { return Ok(()) };
+    for (total, _) in totals_of_payout(limits, payout, sender_id, at_milliseconds)? {
         rows::subtract_from_total(tx, payout.scope, &total, payout.amount.units)?;
     }
     Ok(())

@@ -1,5 +1,5 @@
 //! Payouts: the INR leg of a transfer. A payout begins when its transfer is funded. It ends when
-//! the bank gives its reference, when it fails, or when the money comes back.
+//! the bank has paid it and given the reference (UTR), when it fails, or when the money comes back.
 
 pub mod advice_texts;
 pub mod api;

@@ -2,7 +2,7 @@
 
 use super::advice_texts::AdviceTexts;
 use super::state::{HoldReason, PayoutStatus};
-use super::totals::{DAY_LENGTH, LimitSubject, MONTH_LENGTH, Total};
+use super::totals::{DAY_LENGTH, LimitSubject, MONTH_LENGTH, TotalKey};
 use super::{Payout, PayoutFailure};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
@@ -164,7 +164,7 @@ pub fn on_hold(
 pub fn total_units(
     tx: &mut dyn Tx,
     scope: Scope,
-    total: &Total,
+    total: &TotalKey,
 ) -> Result<Option<i64>, StoreError> {
     let row = tx.row(
         "SELECT units FROM payout_totals WHERE scope = ?1 AND subject = ?2 AND subject_id = ?3 \
@@ -176,10 +176,14 @@ pub fn total_units(
 
 /// The sum of the payouts that were instructed in a total's period and neither failed nor came
 /// back, in paise.
-pub fn instructed_units(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<i64, StoreError> {
+pub fn instructed_units(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    total: &TotalKey,
+) -> Result<i64, StoreError> {
     const INSTRUCTED: &str = "p.status IN ('processing', 'settled') \
         AND p.submitted_milliseconds >= ?3 AND p.submitted_milliseconds < ?4";
-    let from = match total.subject {
+    let source = match total.subject {
         LimitSubject::Sender => {
             "transfers t JOIN payouts p ON p.scope = t.scope AND p.id = t.payout_id \
              WHERE t.scope = ?1 AND t.sender_id = ?2"
@@ -192,7 +196,7 @@ pub fn instructed_units(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<
         LimitSubject::Account => "payouts p WHERE p.scope = ?1 AND p.id <> ?2",
     };
     let sql =
-        format!("SELECT CAST(COALESCE(SUM(p.units), 0) AS BIGINT) FROM {from} AND {INSTRUCTED}");
+        format!("SELECT CAST(COALESCE(SUM(p.units), 0) AS BIGINT) FROM {source} AND {INSTRUCTED}");
     let (from, until) = (total.from_milliseconds, total.until_milliseconds);
     let row = tx.row(&sql, values![scope, &total.subject_id, from, until])?;
     row.map_or(Ok(0), |mut row| row.int())
@@ -202,7 +206,7 @@ pub fn instructed_units(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<
 pub fn begin_total(
     tx: &mut dyn Tx,
     scope: Scope,
-    total: &Total,
+    total: &TotalKey,
     units: i64,
 ) -> Result<(), StoreError> {
     tx.execute(
@@ -226,7 +230,7 @@ pub fn begin_total(
 pub fn add_to_total(
     tx: &mut dyn Tx,
     scope: Scope,
-    total: &Total,
+    total: &TotalKey,
     units: i64,
     units_max: i64,
 ) -> Result<bool, StoreError> {
@@ -250,7 +254,7 @@ pub fn add_to_total(
 pub fn subtract_from_total(
     tx: &mut dyn Tx,
     scope: Scope,
-    total: &Total,
+    total: &TotalKey,
     units: i64,
 ) -> Result<(), StoreError> {
     tx.execute(
@@ -295,7 +299,8 @@ pub fn settled_above(
     tx.rows(&sql, values)?.into_iter().map(read).collect()
 }
 
-/// Removes totals of periods that ended before a moment, because no limit needs them any more.
+/// Removes at most `rows_max` totals of periods that ended before a moment, because no limit needs
+/// them any more; answers how many.
 pub fn purge_totals(
     tx: &mut dyn Tx,
     before_milliseconds: i64,
@@ -307,8 +312,8 @@ pub fn purge_totals(
         values![before_milliseconds, rows_max],
     )?;
     let count = old.len() as u64;
-    // Each row is removed by its whole key. If one statement removed many rows, the planner could
-    // read the table once for each.
+    // Each row is removed by its whole key. For one statement that removed many rows, the planner
+    // could choose to scan the table once for each of them.
     for mut row in old {
         let (scope, subject, subject_id) = (row.scope()?, row.text()?, row.bytes()?);
         tx.execute_one(
@@ -332,7 +337,7 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
 /// changed outside the service.
 pub const BOOK_RULES: &[BookRule] = &[
     BookRule {
-        meaning: "a payout whose transfer has no completed deposit",
+        meaning: "a payout's transfer has no completed deposit",
         sql: "SELECT 'payout', p.id FROM payouts p WHERE NOT EXISTS ( \
                 SELECT 1 FROM deposits d WHERE d.scope = p.scope AND d.transfer_id = \
                 p.transfer_id AND d.status = 'completed') LIMIT ?1",

@@ -13,8 +13,9 @@ crate::statuses!("payout",
 );
 
 crate::string_enum!(
-    /// Why a payout is on hold. `Beneficiary`: the beneficiary cannot be paid, for another reason
-    /// than screening hits that wait for the operator.
+    /// Why a payout is on hold. `Screening`: somebody concerned is not clear of the sanctions
+    /// lists, and the operator has to decide. `Beneficiary`: the beneficiary cannot be paid, and
+    /// the operator does not have to decide about its hits.
     HoldReason {
         Beneficiary "beneficiary",
         Screening "screening",

@@ -18,25 +18,25 @@ impl LimitSubject {
     }
 }
 
-/// How many characters `Total::period` has for a day and for a month.
+/// How many characters `TotalKey::period` has for a day and for a month.
 pub(super) const DAY_LENGTH: usize = "2026-11-22".len();
 pub(super) const MONTH_LENGTH: usize = "2026-11".len();
 
-/// One total: of a subject in a period.
+/// Which total: whose, and of which period. The sum itself is in the table `payout_totals`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Total {
+pub struct TotalKey {
     pub subject: LimitSubject,
     /// The sender's or beneficiary's identifier; zeros for the account.
     pub subject_id: [u8; 16],
     /// `2026-11-22`, or `2026-11`: the length says whether it is a day or a month.
     pub period: String,
-    /// The first millisecond of the period, and the first after it, in Unix milliseconds of
-    /// business time.
+    /// The first millisecond of the period, in Unix milliseconds of business time.
     pub from_milliseconds: i64,
+    /// The first millisecond after the period.
     pub until_milliseconds: i64,
 }
 
-impl Total {
+impl TotalKey {
     pub(super) fn is_month(&self) -> bool {
         self.period.len() == MONTH_LENGTH
     }

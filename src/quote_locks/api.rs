@@ -47,7 +47,8 @@ pub struct FeeDetail {
     pub rate_percent: Option<String>,
 }
 
-/// What is kept of the amount before it is exchanged.
+/// What is kept of the amount before it is exchanged, and its parts. The parts may include GST,
+/// which `amount` does not: it is deducted from the rupees.
 #[derive(Serialize, JsonSchema)]
 pub struct Fee {
     pub amount: Money,
@@ -157,7 +158,7 @@ fn one_amount(_: &Services, _: Scope, body: &Node) -> Vec<RefusalEntry> {
     let is_sent = |name| body.get(name).is_some_and(|node| !is_left_out(node));
     let (code, field_name, message) = match (is_sent("amount"), is_sent("buy_amount")) {
         (true, true) => {
-            (Code::ParameterUnexpected, "buy_amount", "buy_amount is not combined with amount.")
+            (Code::ParameterUnexpected, "buy_amount", "buy_amount cannot be combined with amount.")
         }
         (false, false) => {
             (Code::ParameterEmpty, "amount", "amount is required, or buy_amount in its place.")

@@ -1,32 +1,32 @@
-//! GST on the conversion of currency, by Rule 32(2)(b) of the CGST Rules 2017: 18 % of a value that
-//! a table gives for the gross amount of rupees. Off unless the operator sets `gst = true`. Only an
-//! operator that converts in India charges it.
+//! GST on the conversion of currency, by Rule 32(2)(b) of the CGST (Central GST) Rules 2017: 18 %
+//! of a value that a table gives for the gross amount of rupees. Off unless the operator sets
+//! `gst = true`. Only an operator that converts in India charges it.
 //!
-//! It is charged in rupees and deducted from what is bought: the rule is stated on the rupee side,
-//! and taking it before the exchange would change the amount that it is computed from. So
+//! It is charged in rupees and deducted from what is bought: the rule's table is in rupees, and
+//! taking the tax before the exchange would change the amount that it is computed from. So
 //! `buy_amount` = gross - GST, where gross is (amount - fee) x rate rounded down to the paisa. A
 //! quote that asks for a `buy_amount` gets exactly the amount it asked for, even if gross - GST is
-//! slightly more. `fee.amount` stays what is kept in the sell currency.
+//! slightly more. The API's `fee.amount` does not include the tax.
 
 use crate::kernel::{Currency, Money, StoreError};
 
 /// The rate of the tax in percent.
 pub const GST_PERCENT: i64 = 18;
-/// The least GST on any exchange, in paise: 18 % of the table's least value, 250 rupees. A gross
-/// amount that is not above it leaves nothing to pay out.
+/// The least GST on any exchange, in paise: 18 % of 250 rupees, the table's least value. If the
+/// gross amount is not above this tax, nothing is left to pay out.
 pub const GST_PAISE_MIN: i64 = 4_500;
 
 /// Tax on one exchange, in rupees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gst {
-    /// The value of the service by the rule's table, rounded half up to the paisa. It is only
-    /// shown: the tax is computed from the exact value.
+    /// The taxable value by the rule's table, rounded half up to the paisa. It is only shown: the
+    /// tax is computed from the exact value.
     pub taxable: Money,
     pub amount: Money,
 }
 
 impl Gst {
-    /// The two figures as they are stored, in paise: both or neither.
+    /// The tax from its two stored figures, in paise; `None` unless both are there.
     pub fn of_units(taxable: Option<i64>, amount: Option<i64>) -> Option<Gst> {
         let inr = |units| Money::new(units, Currency::Inr);
         taxable
@@ -34,7 +34,7 @@ impl Gst {
             .map(|(taxable, amount)| Gst { taxable: inr(taxable), amount: inr(amount) })
     }
     /// The tax on a gross amount of rupees. It is computed from the exact value and rounded half
-    /// up, once.
+    /// up, once. `Err` if the amount is negative or not in rupees.
     pub fn on(gross: Money) -> Result<Gst, StoreError> {
         if gross.currency != Currency::Inr || gross.units < 0 {
             return Err(StoreError::Broken("GST is computed on an amount of rupees".into()));
@@ -52,7 +52,7 @@ impl Gst {
     }
 }
 
-/// The value of the service in thousandths of a paisa, for a gross amount in paise.
+/// The taxable value in thousandths of a paisa, for a gross amount in paise.
 fn taxable_thousandths(gross: i128) -> i128 {
     /// A lakh, 100,000 rupees, in paise.
     const LAKH_PAISE: i128 = 10_000_000;

@@ -69,7 +69,7 @@ pub struct QuoteLock {
 }
 
 impl QuoteLock {
-    /// The lock's status at a business time: it is active up to, and not at, `expires_at`.
+    /// The lock's status at a business time. At `expires_at` it is no longer active.
     pub fn status(&self, business_time: i64) -> QuoteLockStatus {
         if self.transfer_id.is_some() {
             QuoteLockStatus::Used
@@ -80,7 +80,7 @@ impl QuoteLock {
         }
     }
 
-    /// Why the lock cannot be used at a business time; `None` where it can.
+    /// Why the lock cannot be used at a business time; `None` if it can.
     pub fn refusal_if_unusable(&self, business_time: i64) -> Option<RefusalEntry> {
         if let Some(transfer_id) = self.transfer_id {
             let message = format!(
@@ -100,7 +100,7 @@ impl QuoteLock {
     }
 }
 
-/// What a lock is asked for.
+/// The amount that a request for a lock names: what is sold, or what is bought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuoteAmount {
     /// Sell exactly this amount.
@@ -122,7 +122,8 @@ pub struct Terms {
 
 impl Terms {
     /// What an amount buys, and the tax that was deducted. What it buys is (amount less fee) at the
-    /// rate, rounded down to the paisa, less the tax.
+    /// rate, rounded down to the paisa, less the tax. It may be zero or negative if GST is charged,
+    /// because the tax has a minimum.
     pub fn bought(&self, sell: Money) -> Result<(Money, Option<Gst>), StoreError> {
         let gross = sell.minus(self.fee)?.exchanged(self.rate, Currency::Inr)?;
         if !self.is_gst_charged {
@@ -133,8 +134,8 @@ impl Terms {
     }
 
     /// The smallest amount that buys at least `buy`. Selling more never buys less, so a binary
-    /// search finds it. `Err` if the limits' largest amount buys less than `buy`, or if a cent less
-    /// than the limits' smallest amount already buys it.
+    /// search finds it. `Err` if `buy` is zero, if even `sell_max` buys less than `buy`, or if a
+    /// cent less than `sell_min` already buys it.
     pub fn smallest_sale_for(&self, buy: Money) -> Result<Money, OperationError> {
         let currency = self.sell_min.currency;
         let bought = |units: i64| -> Result<i64, StoreError> {
@@ -167,8 +168,9 @@ fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntr
 /// The refusal of an amount that the fee and the least GST use up. It names the smallest sufficient
 /// amount.
 fn nothing_left_after_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
-    // The least amount that buys a paisa more than the least GST, rounded up. A cent and a paisa
-    // are both a hundredth, so only the rate's scale counts.
+    // What has to remain after the fee: the least number of cents that buys a paisa more than the
+    // least GST. A cent and a paisa are both a hundredth of their currency, so only the rate's
+    // scale counts.
     let scaled = i128::from(gst::GST_PAISE_MIN + 1) * i128::from(Rate::SCALE);
     let cents = (scaled + i128::from(rate.0) - 1) / i128::from(rate.0.max(1));
     let minimum = Money::new(
@@ -228,7 +230,8 @@ pub fn create(
     if gst.is_some() && bought.units <= 0 {
         return Err(nothing_left_after_gst(settings, fee, rate).into());
     }
-    // The caller gets exactly the amount asked for. We keep what the sale buys beyond it.
+    // The caller gets exactly the amount asked for. The operator keeps what the sale buys beyond
+    // it.
     let buy = if let QuoteAmount::Buy(buy) = amount { buy } else { bought };
     let lock = QuoteLock {
         scope,

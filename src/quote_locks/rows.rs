@@ -70,13 +70,14 @@ pub fn take(
     )
 }
 
-/// Prefetches the query of [`find`], so that a remote store has its result when `find` runs.
+/// Prefetches the query of [`find`], so that on the shared store its result is there when `find`
+/// runs.
 pub fn prefetch(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Result<(), StoreError> {
     tx.prefetch(&FIND, values![scope, id])
 }
 
-/// A page. No status is stored, so the filter `status` becomes conditions on the transfer and the
-/// business time.
+/// A page, and whether more rows follow. No status is stored, so the filter `status` becomes
+/// conditions on the transfer and the business time.
 pub fn list(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -3,7 +3,7 @@
 //! what became of a payment with `hundi decide PAYOUT settle` or `fail`.
 //!
 //! A payment file has the columns of [`COLUMNS`]; in the portal, the operator maps them to the
-//! portal's own. A file of results has a head line that names its columns in any order:
+//! portal's own. A file of results has a header that names its columns in any order:
 //! `payment_reference`, `status` (`paid`, `failed`, `processing`), and, if the bank gives them,
 //! `amount`, `utr`, `reason`. None of these may occur twice. Unknown columns are ignored. Portals
 //! and spreadsheets write such files in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a
@@ -135,7 +135,7 @@ struct Columns {
     reason: Option<usize>,
 }
 
-/// The separator of the columns: the one of `DELIMITERS` that occurs most often in the head line.
+/// The separator of the columns: the one of `DELIMITERS` that occurs most often in the header.
 fn delimiter(text: &str) -> u8 {
     let head = text.lines().next().unwrap_or_default();
     let count = |delimiter: &u8| head.bytes().filter(|byte| byte == delimiter).count();

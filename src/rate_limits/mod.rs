@@ -1,9 +1,9 @@
 //! Rate limits: one token bucket for each key and kind of request, with twice the rate as burst. An
 //! expensive request takes several tokens.
 //!
-//! Where several nodes serve the same keys, the bucket is a row. Each node takes a handful of its
-//! tokens at a time, so that few requests need the row. The tokens that lie unused on the nodes are
-//! a small part of the burst, unless the burst is small and requests are expensive.
+//! Where several nodes serve the same keys, the bucket is a row. Each node takes a handful of the
+//! bucket's tokens at a time, so that few requests need the row. The tokens that lie unused on the
+//! nodes are a small part of the burst, unless the burst is small and requests are expensive.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,21 +21,27 @@ pub struct RequestRates {
     pub writes: u32,
 }
 
-/// Tokens that an expensive request takes, such as a statement or the replay of a range. If the
-/// burst is smaller, it takes the whole burst.
+/// Tokens that an expensive request (a statement, the replay of a range) takes. If the burst is
+/// smaller, it takes the whole burst.
 pub const EXPENSIVE_TOKENS: u32 = 25;
 
-/// Buckets that a node remembers. At this number it forgets those that are full again.
+/// Buckets that a node remembers. At this number it forgets those that no request used for
+/// `FULL_MILLISECONDS`.
 const BUCKETS_MAX: usize = 100_000;
 
-/// How far ahead of a request's instant a bucket may have been filled, because the request's
-/// transaction waited. If it was filled later still, the clock that filled it was wrong.
+/// How much later than a request's instant a bucket's `filled_at_milliseconds` may be. It is later
+/// if another request filled the bucket while this one's transaction waited. If it is later by more
+/// than this, the clock that filled the bucket was wrong.
 const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
+
+/// How long an empty bucket takes to be full again: the burst is the tokens of two seconds.
+const FULL_MILLISECONDS: i64 = 2_000;
 
 /// A bucket, in thousandths of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     pub tokens_milli: i64,
+    /// The tokens of the time until this moment are added. By the store's clock.
     pub filled_at_milliseconds: i64,
 }
 
@@ -58,7 +64,7 @@ impl Bucket {
     /// the bucket, and one that was far ahead does not block it.
     fn fill(&mut self, rate: u32, now_milliseconds: i64) {
         let rate = i64::from(rate);
-        let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, 10_000);
+        let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, FULL_MILLISECONDS);
         self.tokens_milli = (self.tokens_milli + passed * rate).min(rate * 2 * 1000);
         let is_far_ahead = self.filled_at_milliseconds - now_milliseconds > AHEAD_MILLISECONDS_MAX;
         self.filled_at_milliseconds = if is_far_ahead {
@@ -99,20 +105,21 @@ impl Bucket {
     }
 }
 
-/// A node takes the burst divided by this from the bucket at once. So four nodes leave at most
-/// about a twelfth of the burst unused. A node that got too few tokens for an expensive request
-/// keeps them for its next requests; of a small burst they may be a large part.
+/// At a time, a node takes from the bucket the burst divided by this number, or what an expensive
+/// request needs. Without expensive requests, four nodes leave at most about a twelfth of the burst
+/// unused. A node that got too few tokens for an expensive request keeps them for its next
+/// requests. If the burst is small, these may be a large part of it.
 const HANDFUL_DIVISOR: i64 = 50;
 
-/// This node's part of a key's bucket that it shares with other nodes.
+/// The tokens that this node has taken from a bucket that nodes share.
 #[derive(Default)]
 struct Handful {
     tokens: i64,
     /// Tokens that the bucket's row had left when it was last read.
     rest: i64,
-    /// The bucket is empty until this time by the store's clock.
+    /// The bucket's row has no token until this time by the store's clock.
     dry_until_milliseconds: i64,
-    /// When a request last took from it, by the store's clock.
+    /// When a request last wanted tokens, by the store's clock.
     used_at_milliseconds: i64,
 }
 
@@ -122,7 +129,9 @@ type BucketKey = (Id<kind::ApiKey>, bool);
 /// All buckets of this node.
 pub struct Limiter {
     rates: RequestRates,
+    /// On the embedded store.
     buckets: Mutex<HashMap<BucketKey, Bucket>>,
+    /// On a shared store, whose rows are the buckets.
     handfuls: Mutex<HashMap<BucketKey, Arc<tokio::sync::Mutex<Handful>>>>,
 }
 
@@ -152,7 +161,8 @@ impl Limiter {
         self.take(store, key, is_write, 1).await
     }
 
-    /// Judges a request again that turned out to be expensive: takes the rest of its tokens.
+    /// Judges an expensive request that [`Limiter::judge`] has allowed: takes the rest of its
+    /// tokens.
     pub async fn judge_expensive(
         &self,
         store: &Store,
@@ -210,7 +220,9 @@ impl Limiter {
     fn take_own(&self, key: BucketKey, rate: u32, now_milliseconds: i64, tokens: i64) -> Allowance {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= BUCKETS_MAX {
-            buckets.retain(|_, bucket| now_milliseconds - bucket.filled_at_milliseconds < 2_000);
+            buckets.retain(|_, bucket| {
+                now_milliseconds - bucket.filled_at_milliseconds < FULL_MILLISECONDS
+            });
         }
         buckets.entry(key).or_insert_with(|| Bucket::full(rate, now_milliseconds)).take(
             rate,
@@ -231,18 +243,21 @@ impl Limiter {
             let mut handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
             if handfuls.len() >= BUCKETS_MAX {
                 // Keep those that are in use or were used lately.
-                let is_at_rest =
-                    |handful: &Handful| now_milliseconds - handful.used_at_milliseconds >= 2_000;
+                let is_at_rest = |handful: &Handful| {
+                    now_milliseconds - handful.used_at_milliseconds >= FULL_MILLISECONDS
+                };
                 handfuls.retain(|_, handful| {
                     !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful))
                 });
             }
             handfuls.entry(key).or_default().clone()
         };
-        // One request of a key takes tokens from the row, and others wait for what it gets.
+        // Only one request of a key at a time takes tokens from the row. The others wait for it and
+        // use what it leaves.
         let mut handful = handful.lock().await;
         handful.used_at_milliseconds = now_milliseconds;
-        // No bucket is empty for longer than a token takes at a rate of one a second.
+        // At the lowest rate, one a second, the next token comes within 1 s. A time further ahead
+        // means that the clock has stepped back.
         let is_dry = (1..=1_000).contains(&(handful.dry_until_milliseconds - now_milliseconds));
         if handful.tokens < tokens && !is_dry {
             let wanted = (i64::from(rate) * 2 / HANDFUL_DIVISOR).max(tokens - handful.tokens);
@@ -256,9 +271,10 @@ impl Limiter {
         }
         let burst = i64::from(rate) * 2;
         if handful.tokens < tokens {
-            let beyond_milliseconds = (tokens - handful.tokens - 1) * 1000 / i64::from(rate);
+            // The next token comes when the row is no longer dry, and further ones at the rate.
+            let further_milliseconds = (tokens - handful.tokens - 1) * 1000 / i64::from(rate);
             let wait_milliseconds =
-                (handful.dry_until_milliseconds - now_milliseconds).max(1) + beyond_milliseconds;
+                (handful.dry_until_milliseconds - now_milliseconds).max(1) + further_milliseconds;
             return Ok(Allowance {
                 is_allowed: false,
                 remaining: 0,

@@ -6,8 +6,8 @@ use crate::kernel::{Id, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Takes up to `wanted` tokens. Answers how many, how many are left, and, if there was none, the
-/// milliseconds until the next one.
+/// Takes up to `wanted` tokens. Answers how many it took, how many are left, and, if there was
+/// none, the milliseconds until the next one.
 pub fn take(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
@@ -25,19 +25,26 @@ pub fn take(
     };
     let mut bucket = old.unwrap_or_else(|| Bucket::full(rate, now_milliseconds));
     let (taken, wait_milliseconds) = bucket.take_many(rate, now_milliseconds, wanted);
-    let (tokens, filled) = (bucket.tokens_milli, bucket.filled_at_milliseconds);
+    let Bucket { tokens_milli, filled_at_milliseconds } = bucket;
     match old {
         None => tx.execute_one(
             "INSERT INTO rate_limits (key_id, is_write, tokens_milli, filled_milliseconds) VALUES \
              (?1, ?2, ?3, ?4)",
-            values![key, is_write, tokens, filled],
+            values![key, is_write, tokens_milli, filled_at_milliseconds],
         )?,
         Some(old) => tx.execute_one(
             "UPDATE rate_limits SET tokens_milli = ?3, filled_milliseconds = ?4 \
              WHERE key_id = ?1 AND is_write = ?2 AND tokens_milli = ?5 AND filled_milliseconds = \
              ?6",
-            values![key, is_write, tokens, filled, old.tokens_milli, old.filled_at_milliseconds],
+            values![
+                key,
+                is_write,
+                tokens_milli,
+                filled_at_milliseconds,
+                old.tokens_milli,
+                old.filled_at_milliseconds
+            ],
         )?,
     }
-    Ok((taken, tokens / 1000, wait_milliseconds))
+    Ok((taken, tokens_milli / 1000, wait_milliseconds))
 }

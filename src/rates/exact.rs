@@ -87,9 +87,9 @@ pub fn number_text(json: &str) -> Result<String, RateRefusal> {
     }
 }
 
-/// A positive rate from a decimal in the grammar of JSON numbers, an exponent included. It is exact
-/// up to six decimals; more are rounded half to even. Nothing else is accepted: no sign, no
-/// thousands separators, no blanks.
+/// A positive rate from a decimal in the grammar of JSON numbers, of at most 36 characters. It may
+/// have an exponent from -30 to 30. The rate is exact up to six decimals; more are rounded half to
+/// even. Nothing else is accepted: no plus or minus in front, no thousands separators, no blanks.
 pub fn rate(text: &str) -> Option<Rate> {
     if text.len() > NUMBER_LENGTH_MAX {
         return None;

@@ -15,15 +15,15 @@ use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// How far a source's time may lie ahead of the store's clock, in seconds.
 const AHEAD_SECONDS_MAX: i64 = 30;
-/// Times from this on are milliseconds: in seconds it would be the year 5138.
+/// Times from this number on are milliseconds: read as seconds, it would be the year 5138.
 const MILLISECONDS_FROM: i64 = 100_000_000_000;
 
 /// The settings of one source of one figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSettings {
-    /// Where the source answers: https, or http on this machine. Whoever can change a figure on its
-    /// way sets the rate.
+    /// Where the source answers: https, or http on this machine. Over plain http, anybody on the
+    /// way could change the figure, and so set the rate.
     pub url: String,
     /// Where the figure is in the answer: a JSON pointer (RFC 6901).
     pub pointer: String,
@@ -40,7 +40,7 @@ pub struct FigureSource {
     pub figure: &'static str,
     /// Its place among the sources of the figure, from 1.
     pub number: u32,
-    /// What a log may show: the figure, the source's number among its sources, and the host.
+    /// What a log may show: the figure, the source's number and the host.
     pub label: String,
     endpoint: OutboundEndpoint,
     pointer: Pointer,
@@ -50,9 +50,9 @@ pub struct FigureSource {
 }
 
 impl SourceSettings {
-    /// `figure` names the figure and `number` counts its sources from 1. `environment` gives the
-    /// value of the header's variable. `Err` says which setting is wrong.
-    pub fn source(
+    /// Makes the source. `figure` names the figure and `number` counts its sources from 1.
+    /// `environment` gives the value of the header's variable. `Err` says which setting is wrong.
+    pub fn build(
         &self,
         figure: &'static str,
         number: u32,
@@ -154,7 +154,8 @@ impl FigureSource {
         self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why its last answer was not used; `None` if it was, or if none came yet.
+    /// Why the source gave no usable answer in the last poll; `None` if it did, or before the first
+    /// poll.
     pub fn refusal(&self) -> Option<RateRefusal> {
         *self.last_refusal()
     }

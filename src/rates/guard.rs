@@ -13,7 +13,8 @@ use crate::kernel::Rate;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     pub rate: Rate,
-    /// Unix seconds by the store's clock: when the source says it was true, else when it answered.
+    /// The time that the source gives for the figure, or the time of the poll if it gives none or a
+    /// later one. In Unix seconds.
     pub observed_at: i64,
 }
 
@@ -21,15 +22,15 @@ pub struct Observation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guards {
     pub bounds: RateBounds,
-    /// INR for one USD outside this range is a mistake: it is of other currencies, or in another
-    /// unit.
+    /// A figure outside this range, in INR for one USD, is a mistake: a rate of other currencies,
+    /// or in another unit.
     pub inr_per_usd_min: Rate,
     pub inr_per_usd_max: Rate,
     /// How far sources may lie from their median.
     pub disagreement_basis_points_max: i64,
-    /// How far a rate may lie from the last good one, and how many polls in a row have to show a
-    /// rate beyond that before it is believed.
+    /// How far a rate may lie from the last good one. A rate beyond that is a jump.
     pub jump_basis_points_max: i64,
+    /// How many polls in a row have to show a jump before it is believed.
     pub jump_polls: u32,
     /// How far a rate may lie from the anchor.
     pub anchor_basis_points_max: i64,
@@ -79,11 +80,11 @@ pub fn agreed(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateAnchor {
     pub rate: Rate,
-    /// Days since 1970 in India.
+    /// The day that it is for; see [`indian_day`].
     pub day: i64,
 }
 
-/// The day in India, which keeps one offset of 5 h 30 min all year, in days since 1970.
+/// The day in India, in days since 1970-01-01. India is 5 h 30 min ahead of UTC all year.
 pub fn indian_day(instant: i64) -> i64 {
     (instant + 19_800).div_euclid(86_400)
 }

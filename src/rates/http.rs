@@ -67,8 +67,8 @@ pub struct RateSettings {
     /// INR for one USD below and above which a figure is a mistake; default 50 and 200.
     pub inr_per_usd_minimum: Option<String>,
     pub inr_per_usd_maximum: Option<String>,
-    /// USD for one USDT below and above which nothing is quoted: within 0.9 and 1.1; default 0.995
-    /// and 1.005.
+    /// USD for one USDT below and above which nothing is quoted: both 0.9 to 1.1; default 0.995 and
+    /// 1.005.
     pub usdt_usd_minimum: Option<String>,
     pub usdt_usd_maximum: Option<String>,
     #[serde(default)]
@@ -85,7 +85,7 @@ pub struct HttpRates {
     pub guards: Guards,
     inr_per_usd: Vec<FigureSource>,
     usd_per_usdt: Vec<FigureSource>,
-    market: Mutex<MarketState>,
+    state: Mutex<MarketState>,
 }
 
 #[derive(Default)]
@@ -213,11 +213,11 @@ fn sources(
     if settings.is_empty() || settings.len() > SOURCES_MAX {
         return Err(format!("give 1 to {SOURCES_MAX} tables [[rates.{name}]]"));
     }
-    (1..).zip(settings).map(|(number, source)| source.source(name, number, environment)).collect()
+    (1..).zip(settings).map(|(number, source)| source.build(name, number, environment)).collect()
 }
 
 impl HttpRates {
-    /// `environment` gives the values of the headers' variables.
+    /// `environment` gives the values of the headers' variables. `Err` says which setting is wrong.
     pub fn new(
         settings: &RateSettings,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -241,20 +241,20 @@ impl HttpRates {
             guards,
             inr_per_usd: sources("inr_per_usd", &settings.inr_per_usd, environment)?,
             usd_per_usdt: sources("usd_per_usdt", &settings.usd_per_usdt, environment)?,
-            market: Mutex::default(),
+            state: Mutex::default(),
         })
     }
 
-    fn market(&self) -> MutexGuard<'_, MarketState> {
-        self.market.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, MarketState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over the last good rate and the anchor of an earlier run from the store. The rate's
-    /// age is judged when it is quoted.
+    /// Takes over the last good rate and the anchor that an earlier run stored. The rate's age is
+    /// judged when it is quoted.
     pub fn restore(&self, last: MarketRate, anchor: RateAnchor) {
-        let mut market = self.market();
-        market.memory = RateMemory::new(Some(last), Some(anchor));
-        market.current = Some(last);
+        let mut state = self.state();
+        state.memory = RateMemory::new(Some(last), Some(anchor));
+        state.current = Some(last);
     }
 
     /// Asks every source once and judges what they say. Returns a good rate and the day's anchor,
@@ -266,8 +266,8 @@ impl HttpRates {
         count_refusal: &(dyn Fn(RateRefusal) + Sync),
     ) -> Result<(MarketRate, RateAnchor), RateRefusal> {
         let (inr_per_usd, usd_per_usdt) = futures_util::future::join(
-            self.observed(&self.inr_per_usd, instant, count_refusal),
-            self.observed(&self.usd_per_usdt, instant, count_refusal),
+            self.ask_all(&self.inr_per_usd, instant, count_refusal),
+            self.ask_all(&self.usd_per_usdt, instant, count_refusal),
         )
         .await;
         let outcome = self.judge(inr_per_usd, usd_per_usdt, instant);
@@ -277,7 +277,7 @@ impl HttpRates {
         outcome
     }
 
-    async fn observed(
+    async fn ask_all(
         &self,
         sources: &[FigureSource],
         instant: i64,
@@ -318,25 +318,27 @@ impl HttpRates {
         instant: i64,
     ) -> Result<(MarketRate, RateAnchor), RateRefusal> {
         let basis_points_max = self.guards.disagreement_basis_points_max;
-        let mut market = self.market();
+        let mut state = self.state();
         let mid = agreed(&inr_per_usd, self.inr_per_usd.len(), basis_points_max);
         let usdt_usd = agreed(&usd_per_usdt, self.usd_per_usdt.len(), basis_points_max);
         let judged = match (mid, usdt_usd) {
             (Ok(mid), Ok(usdt_usd)) => {
                 let observed_at = mid.observed_at.min(usdt_usd.observed_at);
                 let seen = MarketRate { mid: mid.rate, usdt_usd: usdt_usd.rate, observed_at };
-                market.memory.judge(seen, instant, &self.guards)
+                state.memory.judge(seen, instant, &self.guards)
             }
             (mid, usdt_usd) => {
+                // If sources of one figure disagree, that is the reason, even if too few sources of
+                // the other answered.
                 let refusals = [mid.err(), usdt_usd.err()].into_iter().flatten();
                 let refusal =
                     refusals.reduce(|one, other| if one.is_silence() { other } else { one });
-                // If the majority agreed, only its figure counts against the last good rate.
-                let known = |agreed: Result<Observation, _>, all: &[Observation]| match agreed {
+                // The agreed value of a figure is judged, or each answer if there is none.
+                let known = |outcome: Result<Observation, _>, all: &[Observation]| match outcome {
                     Ok(one) => vec![one.rate],
                     Err(_) => all.iter().map(|one| one.rate).collect(),
                 };
-                Err(market.memory.judge_without_rate(
+                Err(state.memory.judge_without_rate(
                     refusal.unwrap_or(RateRefusal::NoGoodSource),
                     &known(mid, &inr_per_usd),
                     &known(usdt_usd, &usd_per_usdt),
@@ -344,15 +346,15 @@ impl HttpRates {
                 ))
             }
         };
-        market.current = match judged {
+        state.current = match judged {
             Ok(rate) => Some(rate),
             // If too few sources answer, the last good rate stays until it is too old.
-            Err(refusal) if refusal.is_silence() => market.current,
-            // Any other refusal ends it at once, because it may be wrong.
+            Err(refusal) if refusal.is_silence() => state.current,
+            // After any other refusal it is no longer quoted, because it may be wrong.
             Err(_) => None,
         };
         let refusal = judged.err();
-        let before = std::mem::replace(&mut market.refusal, refusal);
+        let before = std::mem::replace(&mut state.refusal, refusal);
         match refusal {
             Some(reason) if before != refusal => tracing::warn!(
                 reason = reason.as_str(),
@@ -363,7 +365,7 @@ impl HttpRates {
             _ => {}
         }
         let rate = judged?;
-        market.memory.anchor.map(|anchor| (rate, anchor)).ok_or(RateRefusal::NoGoodSource)
+        state.memory.anchor.map(|anchor| (rate, anchor)).ok_or(RateRefusal::NoGoodSource)
     }
 }
 
@@ -372,11 +374,11 @@ impl Market for HttpRates {
         MarketKind::Http
     }
     fn current(&self, _: i64) -> Option<MarketRate> {
-        self.market().current
+        self.state().current
     }
 }
 
-/// The worker that polls and the services share one market.
+/// The polling worker and `Services` share one market.
 impl Market for std::sync::Arc<HttpRates> {
     fn kind(&self) -> MarketKind {
         MarketKind::Http

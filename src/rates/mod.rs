@@ -9,9 +9,9 @@ pub mod rows;
 
 use crate::kernel::Rate;
 
-/// Seconds after which a rate is stale, unless configured.
+/// Seconds after which a rate is stale, unless configured otherwise.
 pub const RATE_AGE_SECONDS_MAX: i64 = 60;
-/// The range of USD for one USDT, unless configured: 0.995 to 1.005.
+/// The range of USD for one USDT, unless configured otherwise: 0.995 to 1.005.
 pub const USDT_USD_MIN: Rate = Rate(995_000);
 pub const USDT_USD_MAX: Rate = Rate(1_005_000);
 /// How far a rate's time may be ahead of the store's clock, in seconds, because clocks of nodes
@@ -60,14 +60,14 @@ crate::string_enum!(
 );
 
 impl RateRefusal {
-    /// Whether it says only that too few sources gave a usable answer. The answers there are may
-    /// still contradict the last good rate: [`guard::RateMemory::judge_without_rate`] decides that.
+    /// Whether it says only that too few sources gave a usable answer. The usable answers can still
+    /// contradict the last good rate: [`guard::RateMemory::judge_without_rate`] decides that.
     pub const fn is_silence(self) -> bool {
         matches!(self, RateRefusal::NoGoodSource | RateRefusal::TooFewSources)
     }
 }
 
-/// Both figures of the market, and their time. It may not have been judged yet.
+/// Both figures of the market, and their time. The rate may not have been judged yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketRate {
     /// INR for one USD.
@@ -88,7 +88,7 @@ crate::string_enum!(
 pub trait Market: Send + Sync {
     fn kind(&self) -> MarketKind;
     /// The latest rate, or `None` if there is none now. `instant` is the present, in Unix seconds.
-    /// The caller judges the rate with [`trusted`].
+    /// The rate may be too old to be quoted: judge it with [`trusted`].
     fn current(&self, instant: i64) -> Option<MarketRate>;
 }
 

@@ -1,11 +1,10 @@
 //! The operator explains what `hundi reconcile` shows. The command calls this `--accept`. The store
 //! calls it `accepted_at`, or keeps a row in `bank_closed_differences`. All three mean "explained".
-//! A line and a difference with a chain each have an identifier (`request_…`). Three kinds of
-//! things can be explained:
+//! Three kinds of things can be explained:
 //!
-//! - A line of a bank's statement waits under its identifier. It belongs to one payout, to several
-//!   or to none ([`explain_by_id`]).
-//! - A difference with a chain is a row with an identifier ([`explain_by_id`]).
+//! - A line of a bank's statement waits under its identifier, an [`InternalId`] (shown as
+//!   `request_…`). It belongs to one payout, to several or to none ([`explain_by_id`]).
+//! - A difference with a chain is a row with such an identifier ([`explain_by_id`]).
 //! - A difference of a payout, a statement or an account is not stored: each comparison finds it
 //!   anew. Its explanation is stored, and hides it while its amount stays the same
 //!   ([`explain_by_subject`]).
@@ -59,7 +58,8 @@ impl fmt::Display for ExplanationOutcome {
 }
 
 /// The amount of the difference that `what` names: the identifier of a line or of a difference with
-/// a chain, or a subject. `None` if it names none, or several.
+/// a chain, or a subject. The amount of a line is without sign. `kind` chooses among the
+/// differences of a subject; without it all count. `None` if no difference is left, or several are.
 pub fn amount_of(
     tx: &mut dyn Tx,
     what: &str,
@@ -78,7 +78,7 @@ pub fn amount_of(
     })
 }
 
-/// The differences of a subject.
+/// The differences of a subject, of one kind or of all.
 fn differences_of(
     tx: &mut dyn Tx,
     subject: &str,
@@ -90,8 +90,8 @@ fn differences_of(
 }
 
 /// Explains the line `id` that belongs to `payouts`. Without payouts, `id` is a line that belongs
-/// to none, or a difference with a chain. Only the row of a line that belongs to no payout keeps
-/// the note. Otherwise only the record of the operator's decision has it.
+/// to none, or a difference with a chain. `note` is stored only in the row of a line that belongs
+/// to no payout. The decision that the calling function records has the note in every case.
 pub fn explain_by_id(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -19,7 +19,7 @@ use rows::{Differing, PayoutPage};
 
 /// The most differences of one kind that are listed; all are counted.
 pub const DIFFERENCES_SHOWN_MAX: usize = 1_000;
-/// Payouts, or lines of bank statements, that one query reads.
+/// The most payouts, or lines of bank statements, that one query reads.
 const PAGE_ROWS_MAX: i64 = 1_000;
 
 crate::string_enum!(
@@ -136,11 +136,12 @@ pub struct Difference {
     /// The subject: a payout, a statement line, a statement or an account. For a difference with a
     /// chain, the identifier of the difference.
     pub what: String,
-    /// The amount of the subject, or by how much two amounts differ; of `paid_twice`, what the
-    /// bank paid less what came back.
+    /// The amount of the subject, or by how much two amounts differ. Of a statement line, a debit
+    /// is negative; of `paid_twice`, this is what the bank paid less what came back.
     pub amount: Money,
-    /// What happened, and what the bank says of it. For a difference with a chain, the movement or
-    /// the address.
+    /// For a payout that waits for the operator, what happened and what the bank says of it. For a
+    /// statement, which pages are missing. For a difference with a chain, the object, the movement
+    /// or the address.
     pub detail: Option<String>,
 }
 
@@ -298,7 +299,7 @@ fn compare_bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreErr
     Ok(())
 }
 
-/// The difference of a payout that waits for the operator.
+/// The difference of a payout that waits for the operator because of what the bank reported.
 fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
     let kind = match waiting.attention {
         journal::Attention::PaidAfterFailed | journal::Attention::PaidAgain => {

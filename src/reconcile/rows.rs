@@ -137,7 +137,8 @@ pub fn returned_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// Payouts with the bank whose outcome is unknown, without those that have an [`Attention`].
+/// Payouts that were given to the bank and whose outcome is unknown. Those with an [`Attention`]
+/// (why a payout waits for the operator) are left out, because [`awaiting_operator`] finds them.
 pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = \
@@ -158,8 +159,8 @@ pub struct AwaitingOperator {
     pub reason_text: Option<String>,
 }
 
-/// Payouts that wait for the operator because of what the bank reported. `returned_and_failed`
-/// waits for no decision, so it is left out.
+/// Payouts that wait for the operator because of what the bank reported. Those whose [`Attention`]
+/// is `returned_and_failed` wait for no decision, so they are left out.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -188,6 +189,7 @@ pub fn awaiting_operator(
 #[derive(Clone, Debug)]
 pub struct StatementPage {
     pub statement_id: String,
+    /// The bank's number of the statement; later statements have higher numbers.
     pub sequence: Option<i64>,
     pub page: i64,
     pub opening_units: Option<i64>,
@@ -231,8 +233,8 @@ pub fn statement_pages(
     tx.rows(sql, values![statement_ids_max])?.into_iter().map(read).collect()
 }
 
-/// The number of stored statement lines; and in paise, the sums that lines of payouts paid and sent
-/// back.
+/// Three figures: how many statement lines are stored; and in paise, what the bank paid and what it
+/// sent back, by the lines that belong to payouts.
 pub fn line_sums(tx: &mut dyn Tx) -> Result<(i64, i64, i64), StoreError> {
     let sql = format!(
         "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN l.matching = 'payout' AND l.sign = 'debit' \
@@ -249,7 +251,7 @@ pub struct CustodySum {
     pub scope: Scope,
     /// Deposits that are final.
     pub deposited_units: i64,
-    /// What the ledger has credited to `custody`: money that came in.
+    /// What the ledger has credited to `custody`, which stands for the outside: money that came in.
     pub credited_units: i64,
     /// Refunds that are completed.
     pub refunded_units: i64,

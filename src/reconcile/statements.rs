@@ -36,13 +36,13 @@ impl PagedStatement {
         let with_balance = self.pages.iter().filter(|page| page.closing_units.is_some());
         with_balance.max_by_key(|page| page.page)?.closing_units
     }
-    /// Whether a page can belong to this statement: its number is still free, and no other page
-    /// closes another day. The statement's ID alone is not enough, because banks reuse IDs, after
-    /// years or even every day.
+    /// Whether a page can belong to this statement: no other page has its number, and none has a
+    /// closing balance of another day. The statement's ID alone is not enough, because banks reuse
+    /// IDs, after years or even every day.
     fn takes(&self, page: &StatementPage) -> bool {
         self.pages.iter().all(|other| {
             let days = other.closing_day.as_ref().zip(page.closing_day.as_ref());
-            other.page != page.page && days.is_none_or(|(one, other)| one == other)
+            other.page != page.page && days.is_none_or(|(day, other_day)| day == other_day)
         })
     }
     /// Which pages between the first and the last are missing.

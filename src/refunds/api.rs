@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::payer_address::PAYER_ADDRESS_SECONDS;
+use super::payer_address::PAYER_ADDRESS_WAIT_SECONDS;
 use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus};
 use super::{AddressDeclaration, Refund, rows};
 use crate::chains;
@@ -25,8 +25,9 @@ crate::form! {
 }
 
 /// The address that the payer gave for a refund. It becomes the refund's address at `active_at`, or
-/// as soon as the caller declares the same address. It never does if another address is declared
-/// before `active_at`.
+/// as soon as the caller declares the same address. If another address is declared before
+/// `active_at`, that one counts instead. If no refund may go to the address at `active_at`, the
+/// payer has to give another one.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PayerAddress")]
 pub struct PayerAddressView {
@@ -83,7 +84,7 @@ fn payer_address_view((to_address, declared_at): (ChainAddress, i64)) -> PayerAd
     PayerAddressView {
         to_address: to_address.to_string(),
         declared_at,
-        active_at: declared_at + PAYER_ADDRESS_SECONDS,
+        active_at: declared_at + PAYER_ADDRESS_WAIT_SECONDS,
     }
 }
 
@@ -136,11 +137,11 @@ fn declare(
     mut found: Refund,
     form: DeclareRefundAddress,
 ) -> Result<RefundView, OperationError> {
-    let misfit = chains::address_fault(&found.chain, "to_address", Some(&form.to_address));
-    Refusal::check(Vec::from_iter(misfit))?;
+    let unfit = chains::address_fault(&found.chain, "to_address", Some(&form.to_address));
+    Refusal::check(Vec::from_iter(unfit))?;
     if found.status != RefundStatus::RequiresAddress {
         let message = format!(
-            "The refund is {} and takes no other address: only one in requires_address does.",
+            "The refund is {}: its address can be declared only in requires_address.",
             found.status.as_str()
         );
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());

@@ -44,10 +44,11 @@ pub struct Refund {
     pub asset: String,
     pub chain: String,
     pub to_address: Option<ChainAddress>,
-    /// Who declared that address, and, if that was the operator, why.
     pub address_declared_by: Option<AddressDeclarer>,
+    /// Why the operator set that address with `hundi refunds address` or in the console. `None` for
+    /// an address that came with another decision, or from the caller or the payer.
     pub address_reason: Option<String>,
-    /// The address that the payer declared on the payer's page, and when; see [`payer_address`].
+    /// The address that the payer gave on the payer's page, and when; see [`payer_address`].
     pub payer_address: Option<ChainAddress>,
     pub payer_address_declared_at: Option<i64>,
     /// Whether screening found the address on a list, or could not screen it: nothing is sent until
@@ -55,12 +56,13 @@ pub struct Refund {
     pub is_held_by_screening: bool,
     /// What the bank reported of the payout, if that keeps the refund from being sent.
     pub bank_hold_reason: Option<String>,
-    /// The transaction that the operator says it sent; the chain has not confirmed it yet.
+    /// The transaction that the operator says it sent. It stays here after the chain confirmed it.
     pub sent_transaction_hash: Option<String>,
     /// Why that transaction does not count as the refund.
     pub sent_fault: Option<SentHashError>,
     /// The index of the log that confirmed the refund, on a real chain.
     pub log_index: Option<i64>,
+    /// The transaction that confirmed the refund.
     pub transaction_hash: Option<String>,
     pub completed_at: Option<i64>,
     pub status_history: History<RefundStatus>,
@@ -68,10 +70,9 @@ pub struct Refund {
 }
 
 impl Refund {
-    /// Whether nothing holds it: neither screening nor the bank's reports. Its status does not
-    /// matter.
-    pub const fn is_free(&self) -> bool {
-        !self.is_held_by_screening && self.bank_hold_reason.is_none()
+    /// Whether screening or the bank's reports hold it, whatever its status is.
+    pub const fn is_on_hold(&self) -> bool {
+        self.is_held_by_screening || self.bank_hold_reason.is_some()
     }
 }
 
@@ -163,7 +164,7 @@ pub fn address_refusal(
 pub struct AddressDeclaration {
     pub to_address: ChainAddress,
     pub declared_by: AddressDeclarer,
-    /// Why, if the operator declares it.
+    /// The operator's reason, which is kept with the address.
     pub reason: Option<String>,
 }
 
@@ -231,7 +232,7 @@ pub fn end_screening_hold(
 }
 
 /// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later.
-/// A later call replaces it while none is confirmed. Refuses a refund that is not `processing`, a
+/// Until then, another call replaces the transaction. Refuses a refund that is not `processing`, a
 /// refund that screening or the bank's reports hold, and a text that is no transaction hash.
 pub fn mark_sent(
     tx: &mut dyn Tx,
@@ -245,7 +246,7 @@ pub fn mark_sent(
     }
     if refund.status != RefundStatus::Processing {
         let message = format!(
-            "The refund is {}; only one that is processing is sent.",
+            "The refund is {}; only a refund that is processing can be recorded as sent.",
             refund.status.as_str()
         );
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
@@ -335,7 +336,7 @@ fn schedule_simulated_confirmation(
     refund: &Refund,
 ) -> Result<(), StoreError> {
     if refund.status == RefundStatus::Processing
-        && refund.is_free()
+        && !refund.is_on_hold()
         && services.simulates(refund.scope.mode(), &refund.chain)
     {
         let due = now.business_milliseconds() + 2 * services.settings.simulation_step_milliseconds;

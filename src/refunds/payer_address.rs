@@ -15,7 +15,7 @@ use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
 /// How long the payer's address waits before it counts, in seconds.
-pub const PAYER_ADDRESS_SECONDS: i64 = 24 * 3600;
+pub const PAYER_ADDRESS_WAIT_SECONDS: i64 = 24 * 3600;
 
 impl Refund {
     /// Whether the refund waits for an address and the payer has given none.
@@ -34,7 +34,7 @@ pub fn give(
 ) -> Result<(), StoreError> {
     let declared_at = now.business();
     set(tx, now, refund, Some((address, declared_at)))?;
-    let due = (declared_at + PAYER_ADDRESS_SECONDS) * 1000;
+    let due = (declared_at + PAYER_ADDRESS_WAIT_SECONDS) * 1000;
     tasks::schedule(tx, now, refund.scope, TaskKind::RefundPayerAddress, refund.id, due)
 }
 

@@ -115,7 +115,7 @@ pub fn token_contract(tx: &mut dyn Tx, refund: &Refund) -> Result<ChainAddress, 
 }
 
 /// One page of the refunds of a mode and chain whose transaction the operator has named and the
-/// chain has not confirmed. It begins after the refund `after`.
+/// chain has not confirmed. It begins after the refund `after`. `scope % 2` is the mode.
 pub fn sent_on(
     tx: &mut dyn Tx,
     mode: Mode,

@@ -165,8 +165,8 @@ fn joined_likeness(given: &str, listed: &str) -> f64 {
 }
 
 /// Pairs the words of two names, the heaviest first. The words may stand in any order. If one side
-/// writes several words as one, they pair with that word. Such a run of listed words may wrap
-/// around from the last word to the first. Each name has at most 32 words, one bit each.
+/// writes several words as one, they pair with that word. A run of several listed words may wrap
+/// around from the last word to the first. Neither name may have more than 32 words: one bit each.
 pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
     // Weight that agrees, likeness, and the words of both sides as bits.
     let mut pairs: Vec<(f64, f64, u32, u32)> = Vec::new();
@@ -192,7 +192,7 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
             order.push((given_bits, listed_bits));
             matched += agreed;
             paired_weight += agreed / likeness;
-            // Joined words are never an initial, so the only bit is the word's place.
+            // Only a single word can be an initial. Its only bit is its place.
             let word = given.get(given_bits.trailing_zeros() as usize);
             if given_bits.count_ones() == 1 && word.is_some_and(Word::is_initial) {
                 let stands_for = listed.get(listed_bits.trailing_zeros() as usize);

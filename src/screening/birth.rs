@@ -24,7 +24,8 @@ pub enum BirthEvidence {
     /// The list gives only a year, or years, and the person was born then.
     SameYear,
     /// One side has no date, or the dates are too near to decide: one of day, month and year
-    /// differs, day and month are swapped, a listed year is one off, or the list only guesses.
+    /// differs, day and month are swapped, a listed year is one off, or a year that the list only
+    /// guesses is at most `GUESS_YEARS` off.
     Unknown,
     /// Every listed date is another one.
     Contradicts,

@@ -4,8 +4,8 @@ use super::{Screening, ScreeningHit};
 use crate::kernel::{AnyId, InternalId, ObjectKind, Scope};
 
 crate::string_enum!(
-    /// What is screened: a person, the address that paid for a transfer, or the one that a refund
-    /// goes to.
+    /// What is screened: a person or business, an address that paid for a transfer, or the one that
+    /// a refund goes to.
     SubjectType {
         Sender "sender",
         Beneficiary "beneficiary",

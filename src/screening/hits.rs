@@ -28,7 +28,8 @@ const LISTS: &str = "lists";
 ///
 /// Of the hits of a sender or beneficiary that wait for a decision, the first `HITS_MAX` are
 /// stored. When those are decided, the next call stores the next ones; until all are decided, the
-/// subject is not clear. An open hit that the finding no longer has is withdrawn.
+/// subject is not clear. An open hit of a sender or beneficiary that the finding no longer has is
+/// withdrawn.
 pub fn keep(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -117,9 +118,9 @@ pub fn keep(
     Ok(effective)
 }
 
-/// Stores the operator's decision about all hits of a subject; answers how many hits it changed. If
-/// there is no hit to refuse, the refusal is stored as a hit of the operator's own, so that
-/// screening again does not undo it.
+/// Stores the operator's decision about all hits of a subject, except those that were withdrawn;
+/// answers how many hits it changed. If there is no hit to refuse, the refusal is stored as a hit
+/// of the operator's own, so that screening again does not undo it.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,

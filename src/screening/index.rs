@@ -1,5 +1,5 @@
-//! The in-memory index over listed names: finds every name whose similarity reaches a threshold
-//! without comparing all.
+//! The in-memory index over listed names. It finds every name whose similarity reaches a threshold,
+//! without comparing all names.
 //!
 //! The similarity of two names is an average over their tokens, weighted by length, times a factor
 //! of at most one. Written as gains and losses against the threshold `t`, a pair of tokens of
@@ -8,10 +8,10 @@
 //! `t` itself: its listed token is found in the dictionary of all tokens (`token_trie.rs`), and the
 //! names that have the token are looked at.
 //!
-//! A common word is in many names. So only some of the searched words are chosen as *anchors*: few
-//! enough to rule out many names, and enough that a name without a token alike to any of them loses
-//! more by the anchors than it can gain by all other words. So every name that reaches `t` has a
-//! token that is alike to an anchor.
+//! A common token is in many names. So only names that have a token alike to an *anchor* are looked
+//! at. The anchors are some of the searched tokens. They are chosen so that a name without a token
+//! alike to any of them loses more by the anchors than it can gain by all other tokens. Such a name
+//! cannot reach `t`.
 //!
 //! For most names that are looked at, the sum is negative even if every searched token gets its
 //! best partner. The others are compared in full. Nothing is lost: `exhaustive` does the same

@@ -65,7 +65,7 @@ const SHARE_WHOLE: f64 = 0.85;
 // thousand bears weighs about 7. `bench/names.md` says how many evasions the rules catch together,
 // and how many ordinary names they stop.
 //
-// | the listed name is found | the given name is found | weight needed |
+// | the listed name agrees | the given name agrees | weight needed |
 // |---|---|---|
 // | as a whole | as a whole | none |
 // | as a whole | in part | `NEEDED_WITHIN_GIVEN`; less with `…_AROUND` and `…_BESIDE_LITTLE` |

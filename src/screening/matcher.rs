@@ -59,12 +59,12 @@ fn names_of<'a>(
 
 /// The result of searching for one name.
 struct NameSearch {
-    /// Every word is in Latin letters.
+    /// The name has words, and all are in Latin letters.
     is_comparable: bool,
-    /// It names more persons than were compared.
-    is_cut: bool,
-    /// It shares words with more listed names than were compared.
-    is_common: bool,
+    /// The name holds more persons than were compared one by one.
+    has_more_persons: bool,
+    /// The name shares words with more listed names than were compared.
+    has_more_names: bool,
     /// The listed names that it may be (entry, place among its names), and how alike they are.
     found: Vec<((u32, u32), NameEvidence)>,
 }
@@ -78,22 +78,27 @@ struct Persons {
 impl Persons {
     fn of(entries: &[Arc<ListEntry>], threshold: f64) -> Persons {
         let (mut builder, mut places) = (PersonIndexBuilder::default(), Vec::new());
-        for (place, words) in names_of(entries, EntryKind::Individual) {
-            builder.add(place.0, words);
-            places.push(place);
+        for ((entry, place), words) in names_of(entries, EntryKind::Individual) {
+            builder.add(entry, words);
+            places.push((entry, place));
         }
         Persons { index: builder.build(threshold), places }
     }
 
     fn search(&self, name: &str) -> NameSearch {
-        let Readings { all: readings, is_cut } = readings(name);
+        let Readings { all: readings, has_more_persons } = readings(name);
         let is_comparable = readings.first().is_some_and(|plain| is_comparable(&plain.words));
         let searched = self.index.search(&readings);
         let found = searched.candidates.into_iter().filter_map(|candidate| {
             let place = *self.places.get(candidate.name as usize)?;
             Some((place, NameEvidence::of_person(candidate.similarity, candidate.alignment)))
         });
-        NameSearch { is_comparable, is_cut, is_common: searched.is_cut, found: found.collect() }
+        NameSearch {
+            is_comparable,
+            has_more_persons,
+            has_more_names: searched.has_more_names,
+            found: found.collect(),
+        }
     }
 }
 
@@ -120,7 +125,12 @@ impl Businesses {
             Some((place, NameEvidence::of_business(found.score)))
         });
         let is_comparable = is_comparable(&words);
-        NameSearch { is_comparable, is_cut: false, is_common: false, found: found.collect() }
+        NameSearch {
+            is_comparable,
+            has_more_persons: false,
+            has_more_names: false,
+            found: found.collect(),
+        }
     }
 }
 
@@ -226,7 +236,7 @@ impl EntryMatcher {
         let countries: Vec<CountryCode> =
             question.countries.iter().filter_map(|code| CountryCode::parse(code)).collect();
         let mut hits: HashMap<u32, ScreeningHit> = HashMap::new();
-        let (mut unreadable, mut is_cut, mut is_common) = (None, false, false);
+        let (mut incomparable, mut has_more_persons, mut has_more_names) = (None, false, false);
         for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX))
         {
             let search = match question.kind {
@@ -234,12 +244,12 @@ impl EntryMatcher {
                 ScreenedAs::Business => self.businesses.search(name),
             };
             if has_bidi_override(name) {
-                unreadable = Some(NotFullyCompared::Direction);
+                incomparable = Some(NotFullyCompared::Direction);
             } else if !search.is_comparable {
-                unreadable = unreadable.or(Some(NotFullyCompared::Script));
+                incomparable = incomparable.or(Some(NotFullyCompared::Script));
             }
-            is_cut |= search.is_cut;
-            is_common |= search.is_common;
+            has_more_persons |= search.has_more_persons;
+            has_more_names |= search.has_more_names;
             for ((number, place), evidence) in search.found {
                 let Some(entry) = self.entries.get(number as usize) else { continue };
                 let Some(listed) = entry.names.get(place as usize) else { continue };
@@ -281,10 +291,10 @@ impl EntryMatcher {
                 keep(&mut hits, *number, hit(entry, screening, 1.0, how.to_owned()));
             }
         }
-        let too_long = is_cut.then_some(NotFullyCompared::Length);
-        let common = is_common.then_some(NotFullyCompared::Commonness);
+        let too_long = has_more_persons.then_some(NotFullyCompared::Length);
+        let common = has_more_names.then_some(NotFullyCompared::Commonness);
         let unreadable =
-            unreadable.into_iter().chain(too_long).chain(common).map(NotFullyCompared::hit);
+            incomparable.into_iter().chain(too_long).chain(common).map(NotFullyCompared::hit);
         ScreeningFinding::of(hits.into_values().chain(unreadable).collect())
     }
 

@@ -4,8 +4,8 @@
 //! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and passes
 //! questions to `matcher.rs`. A person's name is read in every way that it may be meant
 //! (`prepare.rs`). For each reading, `person_index.rs` finds candidates by similarity (`index.rs`)
-//! and by the consonants of words, and `alignment.rs` says which words agree. A business is found
-//! by similarity alone.
+//! and by the consonants of words, and `alignment.rs` says how much of both names agrees. The name
+//! of a business is compared by similarity alone.
 //! `judge.rs` weighs what was found, and `hits.rs` keeps it for the operator; `hit.rs` is the row.
 
 pub mod alignment;
@@ -312,7 +312,8 @@ impl ScreeningQuestion {
 pub struct ScreeningHit {
     /// The list's name, or [`UNREADABLE`].
     pub list: &'static str,
-    /// The list's own identifier of the entry; of an unreadable name, why it is unreadable.
+    /// The list's own identifier of the entry; with [`UNREADABLE`], a word that says why the name
+    /// was not compared, or not in full.
     pub entry_id: String,
     /// A hash of the entry's content: a decision about it holds while this stays the same.
     pub entry_hash: [u8; 32],

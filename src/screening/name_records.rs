@@ -1,5 +1,5 @@
-//! What the index is made of: records, which are listed names as numbers of tokens; postings, which
-//! say in which record a token is; and sets of records.
+//! What the index is made of: records, which hold listed names, each token as its number; postings,
+//! which say in which records a token is; and sets of records.
 
 /// Listed names in every variation of their tokens, one record after the other. A record is the
 /// name's number, the count of its tokens, and their numbers. All are adjacent, because a search
@@ -42,7 +42,7 @@ pub(super) struct TokenPosting {
     pub(super) sounds: u32,
 }
 
-/// The bit of a first sound; some that are rare share one.
+/// The bit of a first sound; some rare sounds share a bit.
 pub(super) fn sound_bit(sound: Option<char>) -> u32 {
     sound.map_or(0, |sound| 1 << (u32::from(sound) % 32))
 }

@@ -24,14 +24,14 @@ const WORDS_MAX: usize = 16;
 const WINDOW_STEP: usize = 4;
 /// A shorter word is not split into several words.
 const PARTED_LETTERS_MIN: usize = 9;
-/// The fewest letters of each part of such a word; only an article may have fewer.
+/// The fewest letters of each part of a word that is split; only an article may have fewer.
 const PART_LETTERS_MIN: usize = 3;
 const ARTICLES: &[&str] = &["al", "el", "ul"];
 /// The most letters of each part.
 const PART_LETTERS_MAX: usize = 24;
-/// Names that one window of a reading may find by its labels. The names of the rarest labels come
-/// first; the rest is not compared, and `is_cut` says so. Among the 5,350 persons of
-/// `tests/fixtures/names`, no name that the tests look for finds more than 1,400.
+/// The most names found by labels that are compared with one window of a reading. Those of the
+/// rarest labels come first; the rest is not compared, and `has_more_names` says so. Among the
+/// 5,350 persons of `tests/fixtures/names`, no name that the tests look for finds more than 1,400.
 pub const CANDIDATES_MAX: usize = 5_000;
 
 /// A listed name that may be the given one.
@@ -50,7 +50,7 @@ pub struct PersonsFound {
     /// A name may be there more than once.
     pub candidates: Vec<PersonCandidate>,
     /// Some window found more than `CANDIDATES_MAX` names by its labels.
-    pub is_cut: bool,
+    pub has_more_names: bool,
 }
 
 /// Names of persons as they are added.
@@ -100,7 +100,8 @@ impl PersonIndexBuilder {
     }
 }
 
-/// The labels under which a listed name is found.
+/// The labels under which a listed name is found. A run of joined words may wrap around from the
+/// last word to the first, as in [`align`].
 fn labels_of_listed(words: &[Word]) -> impl Iterator<Item = Label> {
     let mut by_weight: Vec<usize> = (0..words.len()).collect();
     by_weight.sort_by(|left, right| {
@@ -179,7 +180,7 @@ impl PersonIndex {
                     }
                     compared_count += 1;
                     if compared_count > CANDIDATES_MAX {
-                        found.is_cut = true;
+                        found.has_more_names = true;
                         break;
                     }
                     let candidate = self.candidate(name, 0.0, window);
@@ -293,7 +294,7 @@ mod tests {
         let index = builder.build(0.85);
         let reading = Reading { words: words("zebulon quackenbush rao"), is_searched_within: true };
         let found = index.search(&[reading]);
-        assert!(!found.is_cut);
+        assert!(!found.has_more_names);
         assert_eq!(found.candidates.iter().filter(|candidate| candidate.name == last).count(), 1);
     }
 }

@@ -30,7 +30,7 @@ pub struct Readings {
     /// The plain one first. Never empty; a name without any letter has a reading without words.
     pub all: Vec<Reading>,
     /// The text names more persons than `PERSONS_MAX`.
-    pub is_cut: bool,
+    pub has_more_persons: bool,
 }
 
 /// Words that separate joint holders and relatives, in lower case. [`persons`] takes `-`, `:` and
@@ -160,12 +160,12 @@ pub fn has_bidi_override(text: &str) -> bool {
 /// The readings of a person's name, which may be any text.
 pub fn readings(name: &str) -> Readings {
     let mut found: Vec<Reading> = Vec::new();
-    let mut is_cut = false;
+    let mut has_more_persons = false;
     let mut add = |words: Vec<String>, is_searched_within: bool| {
         let is_known = found.iter().any(|reading| reading.words == words);
         // A name written in single letters is not compared as one name.
-        let letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
-        let is_searched_within = is_searched_within || letters > SINGLE_LETTERS_MAX;
+        let single_letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
+        let is_searched_within = is_searched_within || single_letters > SINGLE_LETTERS_MAX;
         if !words.is_empty() && !is_known {
             found.push(Reading { words, is_searched_within });
         }
@@ -173,7 +173,7 @@ pub fn readings(name: &str) -> Readings {
     for text in texts(&text::plain(name)) {
         let plain = text::tokens(&text, EntryKind::Individual);
         let mut persons = persons(&text);
-        is_cut |= persons.len() > PERSONS_MAX;
+        has_more_persons |= persons.len() > PERSONS_MAX;
         persons.truncate(PERSONS_MAX);
         add(plain, persons.len() > 1);
         for person in &persons {
@@ -190,7 +190,7 @@ pub fn readings(name: &str) -> Readings {
     if found.is_empty() {
         found.push(Reading { words: Vec::new(), is_searched_within: false });
     }
-    Readings { all: found, is_cut }
+    Readings { all: found, has_more_persons }
 }
 
 /// The text; and if some of [`SEPARATORS_BETWEEN`] stand between other words, also the text with
@@ -237,7 +237,7 @@ fn persons(text: &str) -> Vec<String> {
             part.push(word);
         }
     }
-    // A slash that is not part of a separator, such as "s/o", separates holders: "A/B".
+    // Separators such as "s/o" are gone by now, so any slash that is left separates holders: "A/B".
     let mut persons: Vec<String> = parts
         .into_iter()
         .flat_map(|part| {
@@ -449,10 +449,10 @@ mod tests {
             let persons: Vec<String> = (0..count).map(one).collect();
             readings(&format!("{} so X-y", persons.join(" or ")))
         };
-        for (count, is_cut) in [(7, false), (8, true), (100, true)] {
+        for (count, has_more_persons) in [(7, false), (8, true), (100, true)] {
             let readings = many(count);
             assert!(readings.all.len() <= most, "{count}: {}", readings.all.len());
-            assert_eq!(readings.is_cut, is_cut, "{count}");
+            assert_eq!(readings.has_more_persons, has_more_persons, "{count}");
         }
     }
 }

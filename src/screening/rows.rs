@@ -98,6 +98,7 @@ pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
 
 /// Undecided hits of every account of a mode, oldest first.
 pub fn open_of_mode(tx: &mut dyn Tx, mode: Mode, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
+    // `Scope::code` says how the mode is in the number.
     let sql = format!(
         "SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL AND scope % 2 = ?1 ORDER BY \
          id LIMIT ?2"

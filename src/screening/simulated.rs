@@ -3,7 +3,7 @@
 use super::{Screener, Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion};
 use crate::chains::address::ChainAddress;
 
-/// A sender of this name is created in test mode, and its transfers are refused with
+/// A sender of this name can be created, but each of its transfers is refused with
 /// `sender_not_eligible`.
 pub const CONFIRMED_NAME: &str = "Test Sanctioned";
 /// The transfers of a sender of this name are refused until the operator clears the hit.

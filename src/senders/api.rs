@@ -124,7 +124,7 @@ fn create(
 /// long.
 fn screen_ahead(asking: Asking, form: CreateSender) -> Option<PreflightFuture> {
     let lists = asking.app.services.lists(asking.caller.scope.mode())?.clone();
-    let question = super::question_about(&new_sender(form));
+    let question = super::screening_question_for_new(&new_sender(form));
     Some(Box::pin(async move {
         lists.screen_ahead(vec![question]).await;
         Ok(None)

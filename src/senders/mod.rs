@@ -1,4 +1,5 @@
-//! Senders: the remitters. A sender is always created; screening decides whether it may send.
+//! Senders: the remitters. A sender is created whatever screening finds. Only a sender whose
+//! screening is clear may send.
 
 pub mod api;
 pub mod rows;
@@ -48,18 +49,23 @@ pub struct Sender {
     pub id: Id<kind::Sender>,
     pub name: String,
     pub sender_type: SenderType,
+    /// The country of residence, as its ISO 3166-1 alpha-2 code.
     pub country: String,
     pub email: Option<String>,
     pub address: Option<Address>,
+    /// YYYY-MM-DD.
     pub date_of_birth: Option<String>,
+    /// ISO 3166-1 alpha-2 code.
     pub nationality: Option<String>,
     pub identification_type: Option<IdentificationType>,
+    /// The number of the document, sealed.
     pub identification_sealed: Option<Vec<u8>>,
     pub screening: Screening,
     pub metadata: Metadata,
     pub created: i64,
 }
 
+/// What a sender is created from.
 pub struct NewSender {
     pub name: String,
     pub sender_type: SenderType,
@@ -68,6 +74,7 @@ pub struct NewSender {
     pub address: Option<Address>,
     pub date_of_birth: Option<String>,
     pub nationality: Option<String>,
+    /// The document and its number.
     pub identification: Option<(IdentificationType, String)>,
     pub metadata: Metadata,
 }
@@ -80,7 +87,7 @@ pub fn create(
     new: NewSender,
 ) -> Result<Sender, OperationError> {
     let id: Id<kind::Sender> = now.mint();
-    let question = question_about(&new);
+    let question = screening_question_for_new(&new);
     let (identification_type, identification_sealed) = match new.identification {
         Some((document, number)) => {
             let key = services.sealing_key(tx)?;
@@ -119,7 +126,7 @@ pub fn create(
 }
 
 /// What screening is asked about a new sender.
-pub fn question_about(new: &NewSender) -> ScreeningQuestion {
+pub fn screening_question_for_new(new: &NewSender) -> ScreeningQuestion {
     let number = new.identification.as_ref().map(|(_, number)| number.clone());
     question(
         &new.name,
@@ -174,22 +181,21 @@ pub fn screening_question(
     ))
 }
 
-/// `number` is that of the identification.
 fn question(
     name: &str,
     countries: [Option<&String>; 2],
     date_of_birth: Option<&str>,
-    number: Option<String>,
+    identification_number: Option<String>,
 ) -> ScreeningQuestion {
     ScreeningQuestion {
         date_of_birth: date_of_birth.and_then(|text| text.parse().ok()),
         countries: countries.into_iter().flatten().cloned().collect(),
-        identifiers: number.into_iter().collect(),
+        identifiers: identification_number.into_iter().collect(),
         ..ScreeningQuestion::person(name)
     }
 }
 
-/// Screens a sender against the lists of today, and stores whether it may still send.
+/// Screens a stored sender against the current lists, and stores the result if it has changed.
 pub fn rescreen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -209,9 +215,10 @@ pub fn rescreen(
     Ok(())
 }
 
-/// The refusal for a sender that screening does not let send.
+/// The refusal for a sender whose screening is not clear.
 pub fn refusal_if_not_eligible(sender: &Sender) -> Option<Refusal> {
-    // One message for both findings: a caller must not learn which list a person may be on.
+    // One message for a possible and a confirmed match: a caller must not learn what screening
+    // found.
     (sender.screening != Screening::Clear).then(|| {
         Refusal::field(
             Code::SenderNotEligible,
@@ -224,7 +231,7 @@ pub fn refusal_if_not_eligible(sender: &Sender) -> Option<Refusal> {
 
 /// The refusal for a sender that an instruction to the bank cannot describe: the rail cannot write
 /// the name, or it needs a city, and the city is missing or cannot be written.
-pub fn unwritable(sender: &Sender, rail: &dyn Rail) -> Option<RefusalEntry> {
+pub fn refusal_if_unwritable(sender: &Sender, rail: &dyn Rail) -> Option<RefusalEntry> {
     let message = if !rail.can_write(&sender.name) {
         "The bank cannot write this sender's name. Create a sender whose name is in Latin letters \
          or in a script of India."

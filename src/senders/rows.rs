@@ -64,8 +64,8 @@ pub fn insert(tx: &mut dyn Tx, s: &Sender) -> Result<(), StoreError> {
     )
 }
 
-/// Stores the result of a sender's screening: a finding, or the operator's decision. A conflict if
-/// somebody else stored another one since `sender` was read, so that a finding does not replace a
+/// Stores the result of a sender's screening: a finding, or the operator's decision. It is a
+/// conflict if another result was stored since `sender` was read. So a finding does not replace a
 /// decision that was made meanwhile.
 pub fn set_screening(
     tx: &mut dyn Tx,

@@ -25,8 +25,9 @@ struct AddressQueue {
     count: usize,
 }
 
+/// The attempts that run or wait, from all addresses.
 #[derive(Default)]
-struct WaitingAttempts {
+struct AttemptsUnderWay {
     by_address: HashMap<String, AddressQueue>,
     count: usize,
 }
@@ -34,13 +35,13 @@ struct WaitingAttempts {
 /// The attempts to sign in that are under way in this process.
 pub struct Comparisons {
     threads: Arc<Semaphore>,
-    waiting: Mutex<WaitingAttempts>,
+    under_way: Mutex<AttemptsUnderWay>,
 }
 
 impl Default for Comparisons {
     fn default() -> Comparisons {
         let threads = Arc::new(Semaphore::new(COMPARISONS_MAX));
-        Comparisons { threads, waiting: Mutex::default() }
+        Comparisons { threads, under_way: Mutex::default() }
     }
 }
 
@@ -52,12 +53,12 @@ struct EnteredQueue {
 
 impl Drop for EnteredQueue {
     fn drop(&mut self) {
-        let mut waiting = self.comparisons.waiting();
-        waiting.count -= 1;
-        if let Some(queue) = waiting.by_address.get_mut(&self.address) {
+        let mut under_way = self.comparisons.under_way();
+        under_way.count -= 1;
+        if let Some(queue) = under_way.by_address.get_mut(&self.address) {
             queue.count -= 1;
             if queue.count == 0 {
-                waiting.by_address.remove(&self.address);
+                under_way.by_address.remove(&self.address);
             }
         }
     }
@@ -74,8 +75,8 @@ fn busy() -> StoreError {
 }
 
 impl Comparisons {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, WaitingAttempts> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn under_way(&self) -> std::sync::MutexGuard<'_, AttemptsUnderWay> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for an address's turn. Refuses at once if too many attempts are under way already.
@@ -86,13 +87,13 @@ impl Comparisons {
     }
 
     fn enter(self: &Arc<Comparisons>, address: &str) -> Option<(EnteredQueue, Arc<Semaphore>)> {
-        let mut waiting = self.waiting();
-        let of_address = waiting.by_address.get(address).map_or(0, |queue| queue.count);
-        if of_address >= ADDRESS_ATTEMPTS_MAX || waiting.count >= ATTEMPTS_MAX {
+        let mut under_way = self.under_way();
+        let of_address = under_way.by_address.get(address).map_or(0, |queue| queue.count);
+        if of_address >= ADDRESS_ATTEMPTS_MAX || under_way.count >= ATTEMPTS_MAX {
             return None;
         }
-        waiting.count += 1;
-        let queue = waiting
+        under_way.count += 1;
+        let queue = under_way
             .by_address
             .entry(address.to_owned())
             .or_insert_with(|| AddressQueue { turn: Arc::new(Semaphore::new(1)), count: 0 });
@@ -139,8 +140,8 @@ mod tests {
         drop(first);
         let second = others.remove(0).now_or_never().expect("the next one's turn").unwrap();
         drop((second, others));
-        assert!(comparisons.waiting().by_address.is_empty(), "who is gone is forgotten");
-        assert_eq!(comparisons.waiting().count, 0);
+        assert!(comparisons.under_way().by_address.is_empty(), "who is gone is forgotten");
+        assert_eq!(comparisons.under_way().count, 0);
     }
 
     #[test]

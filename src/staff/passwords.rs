@@ -16,7 +16,7 @@ const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
 /// Letters and digits that are not mistaken for one another: 32 of them, 5 bits each.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// 100 bits.
+/// The length of a password that [`make`] makes: 100 random bits.
 const MADE_CHARACTERS: usize = 20;
 
 fn hasher() -> Result<Argon2<'static>, String> {
@@ -51,7 +51,7 @@ pub fn make(random: [u8; MADE_CHARACTERS]) -> String {
     letters(random)
 }
 
-/// A letter for each random byte, 5 bits each.
+/// A letter or digit of `LETTERS` for each random byte, 5 bits each.
 pub(super) fn letters<const N: usize>(random: [u8; N]) -> String {
     random.iter().map(|byte| LETTERS[usize::from(byte % 32)] as char).collect()
 }

@@ -105,7 +105,7 @@ pub fn sign_in(
     place: &Place,
 ) -> Result<OutsideSignIn, OperationError> {
     let linked = rows::find_linked(tx, &vouched.issuer, &vouched.subject)?;
-    let (operator, is_new) = match linked {
+    let (operator, is_link_new) = match linked {
         Some(operator) => (Some(operator), false),
         None => (by_email(tx, vouched)?, true),
     };
@@ -118,7 +118,7 @@ pub fn sign_in(
         refuse(tx, now, services, vouched, name, place)?;
         return Ok(OutsideSignIn::SecondFactorNeeded);
     }
-    if is_new {
+    if is_link_new {
         let by = DecidedBy::new(name, LINKED_BY_EMAIL).map_err(StoreError::Broken)?;
         let by = by.proven(operator.identity.number, Via::Console);
         link(tx, now, name, &vouched.issuer, &vouched.subject, &by)?;
@@ -147,12 +147,13 @@ fn refuse(
     name: &str,
     place: &Place,
 ) -> Result<(), StoreError> {
-    sign_in::count_failure_of(tx, now, services, place)?;
+    sign_in::count_address_failure(tx, now, services, place)?;
     log(tx, now, Action::SignInRefused, name, vouched, place)
 }
 
-/// Logs a sign-in, as an entry about the operator `name`, which is empty if none was found. The
-/// person's identifier at the provider is left out, because that person may not be an operator.
+/// Logs a sign-in, as an entry about the operator `name`, which is empty if no operator who may
+/// sign in was found. The person's identifier at the provider is left out, because that person may
+/// not be an operator.
 fn log(
     tx: &mut dyn Tx,
     now: &Now,

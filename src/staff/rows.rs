@@ -1,7 +1,8 @@
-//! The rows of operators, their sessions and failed attempts to sign in.
+//! The rows of operators, their recovery codes, sessions and links to a provider, and of failed
+//! attempts to sign in.
 //!
-//! The table `operator_identities` has the links of `provider_links`; it does not have what an
-//! [`OperatorIdentity`] has.
+//! The table `operator_identities` has the links of `provider_links`. It has nothing to do with the
+//! type [`OperatorIdentity`].
 
 use std::collections::BTreeSet;
 
@@ -118,7 +119,7 @@ pub struct NewSession<'a> {
     pub ends_at: i64,
     pub address: &'a str,
     pub browser: &'a str,
-    pub has_other_factor: bool,
+    pub has_provider_factor: bool,
 }
 
 pub fn insert_session(tx: &mut dyn Tx, new: &NewSession<'_>) -> Result<(), StoreError> {
@@ -132,7 +133,7 @@ pub fn insert_session(tx: &mut dyn Tx, new: &NewSession<'_>) -> Result<(), Store
             new.ends_at,
             new.address,
             new.browser,
-            new.has_other_factor
+            new.has_provider_factor
         ],
     )
 }
@@ -156,12 +157,12 @@ fn session(mut row: Row) -> Result<Session, StoreError> {
         browser: row.text()?,
         language: row.text()?,
         theme: row.word(Theme::parse)?,
-        // A factor of this service, or the provider's. `|` and not `||`: both columns are read.
+        // A factor of this service, or the provider's. `|` and not `||`, to read both columns.
         has_second_factor: row.bool()? | row.bool()?,
     })
 }
 
-/// The session of an operator who is not disabled.
+/// The session with a token's hash, unless its operator is disabled. It may have ended.
 pub fn find_session(tx: &mut dyn Tx, token_hash: &[u8; 32]) -> Result<Option<Session>, StoreError> {
     let sql = format!("{SESSION} WHERE s.token_hash = ?1 AND o.is_disabled = ?2");
     tx.row(&sql, values![token_hash, false])?.map(session).transpose()
@@ -178,7 +179,7 @@ pub fn touch_session(
     token_hash: &[u8; 32],
     instant: i64,
 ) -> Result<(), StoreError> {
-    // It may have ended meanwhile.
+    // The session may have ended meanwhile, so it is no conflict if no row changes.
     tx.execute(
         "UPDATE operator_sessions SET used_at = ?2 WHERE token_hash = ?1 AND used_at < ?2",
         values![token_hash, instant],
@@ -324,7 +325,8 @@ pub fn recovery_codes_count(tx: &mut dyn Tx, number: i64) -> Result<i64, StoreEr
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Removes sessions that ended, and counts of failures that began, before a time.
+/// Removes sessions whose `ends_at` is before `sessions_before`, and counts of failures that began
+/// before `failures_before`.
 pub fn purge(
     tx: &mut dyn Tx,
     sessions_before: i64,

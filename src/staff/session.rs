@@ -8,7 +8,7 @@ pub const IDLE_SECONDS_MAX: i64 = 30 * 60;
 /// Every session ends after this time.
 pub const SESSION_SECONDS_MAX: i64 = 12 * 3_600;
 /// How far the stored time of the last use may lag, so that not every request writes.
-const USE_SECONDS: i64 = 60;
+const USE_LAG_SECONDS_MAX: i64 = 60;
 
 /// The address and the browser from which somebody signs in.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl Place {
     }
 }
 
-/// A session that was found for a request.
+/// A session as stored, with its operator. It may have ended ([`Session::has_ended`]).
 #[derive(Clone, Debug)]
 pub struct Session {
     pub operator: OperatorIdentity,
@@ -43,8 +43,8 @@ pub struct Session {
     pub browser: String,
     pub language: String,
     pub theme: Theme,
-    /// Whether the operator has confirmed one here, or signed in at a provider that asks for one,
-    /// as the settings say.
+    /// Whether the operator has confirmed a second factor in this service, or has signed in at a
+    /// provider that asks for one, as the settings say.
     pub has_second_factor: bool,
 }
 
@@ -59,6 +59,6 @@ impl Session {
     }
     /// Whether a use now should be stored.
     pub const fn is_use_old(&self, instant: i64) -> bool {
-        instant >= self.used_at + USE_SECONDS
+        instant >= self.used_at + USE_LAG_SECONDS_MAX
     }
 }

@@ -33,19 +33,19 @@ pub fn token_hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// Begins a session with a new token, whatever the browser had before. `has_other_factor` says that
-/// the operator signed in at an OpenID Connect provider which, as the settings say, asks for a
+/// Begins a session with a new token, whatever the browser had before. `has_provider_factor` says
+/// that the operator signed in at an OpenID Connect provider which, as the settings say, asks for a
 /// second factor.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
     operator_number: i64,
     place: &Place,
-    has_other_factor: bool,
+    has_provider_factor: bool,
 ) -> Result<Token, StoreError> {
-    let mut open = rows::sessions_of(tx, operator_number)?;
-    let surplus = (open.len() + 1).saturating_sub(SESSIONS_MAX);
-    for session in open.drain(..surplus) {
+    let mut sessions = rows::sessions_of(tx, operator_number)?;
+    let surplus = (sessions.len() + 1).saturating_sub(SESSIONS_MAX);
+    for session in sessions.drain(..surplus) {
         rows::end_session(tx, operator_number, &session.token_hash)?;
     }
     let token = Token::make(now.random_bytes());
@@ -58,7 +58,7 @@ pub fn begin(
         ends_at: now.instant() + SESSION_SECONDS_MAX,
         address: &place.address,
         browser: &browser,
-        has_other_factor,
+        has_provider_factor,
     };
     rows::insert_session(tx, &new)?;
     Ok(token)

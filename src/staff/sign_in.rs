@@ -11,9 +11,10 @@ use crate::kernel::{Now, OperationError, StoreError, Via};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// After this many failed attempts within `FAILURES_SECONDS`, no attempt is compared for the rest
-/// of that time: for one name, and from one address, which may be a whole office.
+/// After so many failed attempts with one name, no attempt with it is compared until
+/// `FAILURES_SECONDS` have passed since the first of them.
 pub const NAME_FAILURES_MAX: i64 = 10;
+/// The same for attempts from one address, which may be a whole office.
 pub const ADDRESS_FAILURES_MAX: i64 = 50;
 pub const FAILURES_SECONDS: i64 = 15 * 60;
 
@@ -21,7 +22,7 @@ pub const FAILURES_SECONDS: i64 = 15 * 60;
 const PASSWORD_BYTES_MAX: usize = 4 * passwords::CHARACTERS_MAX;
 
 /// The hash to compare with if there is no such operator, so that the answer takes as long.
-const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2R5$\
+const NOBODY_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2R5$\
     OI5WKvpwmJpVc9iAQLvMkSHMbuvbHkmbOnNbRM0rqxk";
 
 /// What somebody typed, and where from.
@@ -72,10 +73,11 @@ pub fn address_locked_seconds(
     place: &Place,
     instant: i64,
 ) -> Result<Option<i64>, StoreError> {
-    rest_of_lock(tx, &[of_address(services, place)], instant)
+    locked_seconds(tx, &[of_address(services, place)], instant)
 }
 
-fn rest_of_lock(
+/// For how many more seconds the first locked one of `subjects` is locked; `None` if none is.
+fn locked_seconds(
     tx: &mut dyn Tx,
     subjects: &[Subject],
     instant: i64,
@@ -99,7 +101,7 @@ pub fn attempt_locked_seconds(
     attempt: &Attempt,
     instant: i64,
 ) -> Result<Option<i64>, StoreError> {
-    rest_of_lock(tx, &subjects(services, &attempt.name, &attempt.place), instant)
+    locked_seconds(tx, &subjects(services, &attempt.name, &attempt.place), instant)
 }
 
 /// An attempt that was counted and may be compared.
@@ -137,7 +139,7 @@ fn locked(
     now: &Now,
     subject: Subject,
 ) -> Result<Result<CountedAttempt, i64>, StoreError> {
-    Ok(Err(rest_of_lock(tx, &[subject], now.instant())?.unwrap_or(FAILURES_SECONDS)))
+    Ok(Err(locked_seconds(tx, &[subject], now.instant())?.unwrap_or(FAILURES_SECONDS)))
 }
 
 /// Counts an attempt as failed, and answers what to compare it with. The inner `Err` says for how
@@ -166,12 +168,12 @@ pub fn count(
 
 /// Compares a password. Without an operator it takes as long, and answers `false`.
 pub fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
-    let stored = operator.map_or(NOBODY, |operator| operator.password_hash.as_str());
+    let stored = operator.map_or(NOBODY_HASH, |operator| operator.password_hash.as_str());
     let is_usual = password.len() <= PASSWORD_BYTES_MAX;
     is_usual && passwords::matches(password, stored) && operator.is_some()
 }
 
-/// What an attempt came to.
+/// The result of [`prove`].
 pub enum Proof {
     Right(OperatorIdentity),
     Wrong,
@@ -204,7 +206,7 @@ pub fn prove(
         other => other,
     };
     let Some(operator) = operator else {
-        refuse(tx, now, attempt, via)?;
+        log_refused(tx, now, attempt, via)?;
         return Ok(Proof::Wrong);
     };
     let [(by_name, _), (by_address, _)] = subjects(services, &attempt.name, &attempt.place);
@@ -275,7 +277,7 @@ pub fn check_code<T>(
 
 /// Logs a failed attempt. The log gets the name only if it is an operator's, because any other text
 /// may be a password in the wrong field.
-fn refuse(tx: &mut dyn Tx, now: &Now, attempt: &Attempt, via: Via) -> Result<(), StoreError> {
+fn log_refused(tx: &mut dyn Tx, now: &Now, attempt: &Attempt, via: Via) -> Result<(), StoreError> {
     let name = super::name(&attempt.name).unwrap_or_default();
     let known = rows::find_by_name(tx, &name)?.map(|operator| operator.identity.name);
     log(tx, now, Action::SignInRefused, &known.unwrap_or_default(), attempt, via)
@@ -292,7 +294,7 @@ fn count_failure(
 }
 
 /// Counts a failure from an address, such as a provider's answer that is invalid.
-pub fn count_failure_of(
+pub fn count_address_failure(
     tx: &mut dyn Tx,
     now: &Now,
     services: &Services,
@@ -319,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_stands_for_nobody_is_a_hash_that_takes_as_long() {
-        let parsed = argon2::password_hash::phc::PasswordHash::new(NOBODY).unwrap();
+        let parsed = argon2::password_hash::phc::PasswordHash::new(NOBODY_HASH).unwrap();
         assert_eq!(parsed.params.get_decimal("m"), Some(19 * 1024));
         assert!(!is_password_right(None, "nobody"));
         assert!(!is_password_right(None, &"x".repeat(PASSWORD_BYTES_MAX + 1)));

@@ -22,7 +22,7 @@ const STEPS_BESIDE: i64 = 1;
 pub const SETUP_SECONDS_MAX: i64 = 15 * 60;
 
 pub const RECOVERY_CODES: usize = 10;
-/// The letters of a recovery code, 50 bits together (`passwords::letters`).
+/// The letters and digits of a recovery code: 50 random bits (`passwords::letters`).
 const RECOVERY_CHARACTERS: usize = 10;
 
 /// HOTP (RFC 4226) of a step.

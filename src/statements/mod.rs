@@ -1,5 +1,6 @@
-//! Statements: what one account's transfers moved in a period. A row leads from the hashes of a
-//! transfer's deposits to the bank's reference. In every currency, opening + movements = closing.
+//! Statements: what one account's transfers moved in a period. A row shows one transfer: what it
+//! moved, the hashes of its deposits and refunds, and the bank's reference. In every currency,
+//! opening + movements = closing.
 //!
 //! What came in and what left are sums of the period's ledger postings into the compartments and
 //! out of them. Opening and closing are what the compartments held at the start and at the end of
@@ -33,7 +34,8 @@ pub const PERIOD_SECONDS_DEFAULT: i64 = 30 * 86_400;
 
 crate::string_enum!(StatementWord { Statement "statement" });
 
-/// What one transfer moved in the period. The other fields show the transfer as it is now.
+/// One transfer. `usdt_in`, `usdt_out`, `inr_in` and `inr_out` are what it moved in the period; the
+/// other fields show the transfer as it is now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StatementRow")]
 pub struct StatementRow {
@@ -99,20 +101,19 @@ fn too_many() -> Refusal {
     Refusal::field(Code::RequestQueryParameterInvalid, "to", message)
 }
 
-/// Makes the statement of one account and mode. The caller has to check the period: `from` is
-/// before `to`, and they are at most [`PERIOD_SECONDS_MAX`] apart. Refused for more than
-/// [`TRANSFERS_MAX`] transfers.
+/// Makes the statement of one account and mode. Does not check the period: `from` has to be before
+/// `to`, by at most [`PERIOD_SECONDS_MAX`]. Refuses more than [`TRANSFERS_MAX`] transfers.
 pub fn compose(
     tx: &mut dyn Tx,
     scope: Scope,
     from: i64,
     to: i64,
 ) -> Result<Statement, OperationError> {
-    // A transfer has a row for each of at most two currencies. One row more than that shows that
-    // there are too many transfers.
-    let moved = rows::moved(tx, scope, from, to, TRANSFERS_MAX as i64 * 2 + 1)?;
+    // A transfer has at most two rows, one for each currency. So this many rows belong to more than
+    // `TRANSFERS_MAX` transfers.
+    let transfer_totals = rows::moved(tx, scope, from, to, TRANSFERS_MAX as i64 * 2 + 1)?;
     let mut data: Vec<StatementRow> = Vec::new();
-    for moved in moved {
+    for moved in transfer_totals {
         if data.last().is_none_or(|row| row.transfer_id != moved.transfer_id) {
             if data.len() == TRANSFERS_MAX {
                 return Err(too_many().into());
@@ -208,9 +209,9 @@ method,unique_transaction_reference,settled_at,inr_in,inr_out,refunded_usdt,refu
 deposits_count,refunds_count\r\n";
 
 impl Statement {
-    /// The statement as RFC 4180 text: a line for each transfer, then one for each currency. Every
-    /// value is a word, a number, an identifier, a hash, or a bank's reference of letters and
-    /// digits, so none needs quoting.
+    /// The statement as RFC 4180 text: the head, a line for each transfer, then one for each
+    /// currency. Every value is a word, a number, an identifier, a bank's reference of letters and
+    /// digits, or hashes with spaces between them, so none needs quoting.
     pub fn to_csv(&self) -> String {
         let mut text = String::from(CSV_HEAD);
         for row in &self.data {

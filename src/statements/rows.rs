@@ -5,12 +5,13 @@ use crate::kernel::{Currency, Id, Scope, StoreError};
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// What arrives in a caller's compartments, and what leaves them; moves between compartments are
-/// neither.
+/// The units that a posting brings into the compartments from outside them. A posting goes from
+/// `credit_account` to `debit_account`; one between two compartments counts as zero.
 const IN: &str = "CASE WHEN debit_account IN ('available', 'processing', 'payout_processing', \
  'hold') \
     AND credit_account NOT IN ('available', 'processing', 'payout_processing', 'hold') THEN units \
     ELSE 0 END";
+/// The units that a posting takes out of the compartments.
 const OUT: &str = "CASE WHEN credit_account IN ('available', 'processing', 'payout_processing', \
  'hold') \
     AND debit_account NOT IN ('available', 'processing', 'payout_processing', 'hold') THEN units \
@@ -83,10 +84,10 @@ pub struct Completed {
     pub units: i64,
 }
 
-/// The most hashes that a statement lists for one transfer, of deposits and of refunds each.
+/// The most hashes of deposits that a statement lists for one transfer, and the most of refunds.
 const HASHES_MAX: usize = 100;
 
-/// A transfer's final deposits, in chain order.
+/// A transfer's completed deposits, in chain order.
 pub fn completed_deposits(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -117,7 +118,7 @@ fn completed(
         format!("SELECT units, transaction_hash {of_transfer} ORDER BY {order} LIMIT {HASHES_MAX}");
     let rows = tx.rows(&sql, values![scope, transfer_id])?;
     let mut found = Completed { hashes: Vec::new(), count: rows.len() as i64, units: 0 };
-    let is_whole = rows.len() < HASHES_MAX;
+    let may_have_more = rows.len() >= HASHES_MAX;
     for mut row in rows {
         found.units = found
             .units
@@ -125,7 +126,7 @@ fn completed(
             .ok_or_else(|| StoreError::Broken("a statement's sum overflows".into()))?;
         found.hashes.extend(row.text_or_null()?);
     }
-    if !is_whole {
+    if may_have_more {
         let sql = format!("SELECT COUNT(*), CAST(SUM(units) AS BIGINT) {of_transfer}");
         if let Some(mut row) = tx.row(&sql, values![scope, transfer_id])? {
             (found.count, found.units) = (row.int()?, row.int()?);

@@ -56,7 +56,7 @@ struct ScopeWaits {
 struct WaitsByScope {
     scopes: HashMap<Scope, ScopeWaits>,
     count: usize,
-    /// Accounts that had an event since they were last taken.
+    /// Accounts that had an event since the last [`EventWaits::take_changed`].
     changed: HashSet<Scope>,
 }
 

@@ -120,7 +120,8 @@ pub fn run(
     // Undo all that was written so far. If that undoes the claim too, another request may claim the
     // key before this one claims it again.
     tx.rollback_to()?;
-    // On PostgreSQL the transaction begins again, and is announced later than what was minted.
+    // No row has the identifiers that the undone part minted. On PostgreSQL they are also older
+    // than the announcement, because the transaction begins again and announces itself anew.
     now.undo_minting(first_minted_milliseconds);
     let slot = match slot {
         Slot::Claimed(_) => match claim_slot(tx, now, claim, seal)? {
@@ -143,6 +144,7 @@ enum Slot {
     Claimed(InternalId),
 }
 
+/// What [`claim_slot`] found.
 enum Claiming {
     Answered(Answer),
     Slot(Slot),
@@ -186,9 +188,9 @@ fn claim_first(
     }
     match find(tx, now, claim, seal)? {
         FoundKey::Answer(answer) => {
-            // Locking the row writes to the log, so this commit too waits for a synchronous
-            // standby. The first request may have given up that wait, and its answer must not leave
-            // before the standby has its commit.
+            // The first request may have given up the wait for a synchronous standby, and its
+            // answer must not be replayed before the standby has its commit. Locking the row writes
+            // to the log, so this transaction's commit waits for the standby too.
             let lock = "SELECT part FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 FOR \
              SHARE";
             tx.rows(lock, values![segment, &claim.key_hash]).map_err(refuse_locked)?;
@@ -368,8 +370,9 @@ fn store(
     )
 }
 
-/// [`purge`] where all keys are in one segment: few statements instead of two for each row. Each of
-/// them finds its rows by a primary key, so no planner has a reason to read a whole table.
+/// [`purge`] where all keys are in one segment (`part = 0`): few statements instead of two for each
+/// row. Each of them finds its rows by a primary key, so no planner has a reason to read a whole
+/// table.
 fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
     let old = tx.rows(
         "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \

@@ -29,8 +29,8 @@ const SEGMENT_FIRST: i64 = 1;
 
 struct Closed {
     segment: i64,
-    /// As stored beside the filter. It also tells two filters of one segment apart: a segment gets
-    /// a second one if its first was lost and it took keys again.
+    /// As stored beside the filter. It also tells two filters of one segment apart: if the first is
+    /// lost, the segment may take keys again and then gets a second one.
     checksum: Option<i64>,
     /// `None` if it is missing or damaged: the segment is searched for every key.
     filter: Option<KeyFilter>,

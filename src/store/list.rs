@@ -13,7 +13,7 @@ pub struct Listing<'a> {
 
 /// The only table whose pages need no floor: the sequencer mints its identifiers in the order in
 /// which they become visible, so no row appears later with a lower identifier.
-const MINTED_AS_VISIBLE: &str = "events";
+const TABLE_WITHOUT_FLOOR: &str = "events";
 
 /// The column and the comparison of a filter. A filter is named after its column; a filter of a
 /// time ends with the comparison.
@@ -101,7 +101,7 @@ pub fn read_with(
     let mut has_next = rows.len() as i64 > page.limit;
     rows.truncate(page.limit as usize);
     if rising
-        && listing.table != MINTED_AS_VISIBLE
+        && listing.table != TABLE_WITHOUT_FLOOR
         && !failpoint("page_without_floor")
         && let Some((last_id, _)) = rows.last()
         && let VisibilityFloor::At(floor) = tx.visibility_floor(*last_id)?

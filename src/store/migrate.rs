@@ -180,7 +180,7 @@ fn statements_shared(index: usize, text: &str) -> Vec<String> {
     all.into_iter().chain(own.map(|statement| (*statement).to_owned())).collect()
 }
 
-/// Further statements of a migration where several nodes write.
+/// Further statements of a migration where several nodes write, by the migration's number (from 1).
 ///
 /// - A sequence gives out numbers without a row that transactions would wait for. Whoever writes
 ///   after reading another's row gets a higher number.

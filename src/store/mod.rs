@@ -323,9 +323,9 @@ pub trait Tx {
     /// Undoes what was done since the innermost savepoint began, and ends it.
     fn rollback_and_release(&mut self) -> Result<(), StoreError>;
     /// Undoes what was done since the innermost savepoint began and leaves it open. On the embedded
-    /// store the lane opens one for each job. SQLite may have none for it: if the job has changed
-    /// rows then, its whole group is undone and runs again (`sqlite::Undo`). On PostgreSQL, if no
-    /// savepoint is open, the whole transaction is undone and begins again.
+    /// store, SQLite may have no savepoint for a job (`sqlite::Undo::Whole`). If that job has
+    /// changed rows, its whole group is undone and runs again. On PostgreSQL, if no savepoint is
+    /// open, the whole transaction is undone and begins again.
     fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Sends a signal once this transaction has committed.
     fn signal(&mut self, signal: Signal);

@@ -1,18 +1,23 @@
-//! Work that is due later: one row for each thing that a worker, or the advance of a test clock,
-//! has to do.
+//! Work that is due later, one row each. The task worker (`workers/tasks.rs`) runs what is due. The
+//! advance of a test clock (`test_helpers/clock.rs`) runs what falls due through it.
 
 mod rows;
 
 use crate::kernel::{Id, IdKind, InternalId, Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
 pub use rows::{
-    clock_offset_behind, due, first_due_of, make_all_due_earlier, make_due_earlier,
-    next_due_milliseconds, put_off, remove,
+    due, first_due_of, make_all_due_earlier, make_due_earlier, next_due_milliseconds, put_off,
+    remove, smallest_clock_offset_below,
 };
 
 crate::string_enum!(
     /// The kinds of task. `task_runner::run_task` runs each but `clock_catch_up`, which
-    /// `workers/tasks.rs` runs.
+    /// `workers/tasks.rs` runs. Four names do not say what the task does:
+    ///
+    /// - `deposit_drop`: fails a deposit whose block was replaced, if it did not come back;
+    /// - `payout_hold_expiry`: looks at a payout on hold, every 24 hours;
+    /// - `refund_payer_address`: puts the payer's address for a refund into effect, after a day;
+    /// - `clock_catch_up`: adjusts tasks that an advance of the test clock could not see.
     TaskKind {
         BeneficiaryCheck "beneficiary_check",
         DepositWatch "deposit_watch",
@@ -29,7 +34,7 @@ crate::string_enum!(
     }
 );
 
-/// Tasks that one transaction takes, so that requests are served in between.
+/// The most tasks that one transaction takes, so that requests are served in between.
 pub const TASKS_AT_ONCE_MAX: i64 = 64;
 /// The longest time between two looks for tasks, in milliseconds. Signals only shorten it.
 pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
@@ -45,14 +50,15 @@ pub struct Task {
 }
 
 impl Task {
-    /// The object that the task is about. The task's kind implies the object's kind.
+    /// The object that the task is about. The task's kind implies the object's kind. A
+    /// `ClockCatchUp` is about no object, and this is an identifier that nothing else has.
     pub const fn object<K: IdKind>(&self) -> Id<K> {
         Id::from_u128(self.object_id)
     }
 }
 
-/// Writes a task that is due at a business time of its account, which `now` must have entered
-/// ([`Now::enter_account`]).
+/// Writes a task that is due at `business_milliseconds`, in Unix milliseconds of the account's
+/// business time. `now` must have entered the account ([`Now::enter_account`]).
 pub fn schedule<K: IdKind>(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -64,9 +70,9 @@ pub fn schedule<K: IdKind>(
     let due_milliseconds = now.due_milliseconds(business_milliseconds);
     let task = Task { due_milliseconds, id: now.mint(), scope, kind, object_id: object.as_u128() };
     rows::insert(tx, &task, now.clock_offset_seconds())?;
-    // A task that is due later needs no signal: the worker looks by itself at least every
-    // `LOOK_MILLISECONDS_MAX`. The limit is twice that, because this transaction may commit some
-    // time after `now`, and the next look may come a whole interval after the commit.
+    // Only a task that is due soon needs a signal: the worker looks by itself at least every
+    // `LOOK_MILLISECONDS_MAX`. "Soon" is twice that, because this transaction may commit some time
+    // after `now`, and the next look may come a whole interval after the commit.
     if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
         tx.signal(Signal::Tasks);
     }

@@ -18,7 +18,8 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
     })
 }
 
-/// Writes a task whose due time was computed with the account's test clock this far ahead.
+/// Writes a task. Its due time was computed while the account's test clock was
+/// `clock_offset_seconds` ahead of the store's clock.
 pub(super) fn insert(
     tx: &mut dyn Tx,
     task: &Task,
@@ -39,7 +40,8 @@ pub(super) fn insert(
     )
 }
 
-/// The tasks that are due by the store's clock, oldest first.
+/// The first `rows_max` tasks that are due at `until_milliseconds` by the store's clock, in the
+/// order of their due times.
 pub fn due(
     tx: &mut dyn Tx,
     until_milliseconds: i64,
@@ -52,8 +54,8 @@ pub fn due(
     tx.rows(&sql, values![until_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
-/// An account's first task that is due by a moment of the store's clock, among those computed with
-/// the test clock this far ahead.
+/// The earliest task of an account that is due at `until_milliseconds` by the store's clock. Only
+/// tasks whose due time was computed with this offset of the test clock count.
 pub fn first_due_of(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -67,9 +69,9 @@ pub fn first_due_of(
     tx.row(&sql, values![until_milliseconds, scope, clock_offset_seconds])?.map(read).transpose()
 }
 
-/// The smallest offset of the test clock that a task of the account was computed with, if it is
-/// below this one.
-pub fn clock_offset_behind(
+/// The due times of an account's tasks may have been computed with several offsets of its test
+/// clock. Answers the smallest offset below `clock_offset_seconds`, in seconds.
+pub fn smallest_clock_offset_below(
     tx: &mut dyn Tx,
     scope: Scope,
     clock_offset_seconds: i64,
@@ -95,7 +97,7 @@ pub fn remove(tx: &mut dyn Tx, task: &Task) -> Result<bool, StoreError> {
     Ok(removed == 1)
 }
 
-/// Puts off a task that failed, so that one broken row does not stop the others.
+/// Gives a task a later due time, so that a task that cannot run now does not stop the others.
 pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE tasks SET due_milliseconds = ?3 WHERE due_milliseconds = ?1 AND id = ?2",
@@ -104,15 +106,15 @@ pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<()
     Ok(())
 }
 
-/// Makes all tasks due earlier: the machine's clock was ahead when they were written, and was set
-/// back.
+/// Makes all tasks due earlier by `milliseconds`, after the machine's clock was set back by that
+/// much: their due times were computed with the clock ahead. Answers how many tasks there are.
 pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<u64, StoreError> {
     tx.execute("UPDATE tasks SET due_milliseconds = due_milliseconds - ?1", values![milliseconds])
 }
 
-/// Adjusts tasks of an account whose test clock was `from_seconds` ahead and is now `to_seconds`
-/// ahead. Those whose due times were computed with the earlier offset become due earlier by the
-/// difference.
+/// Adjusts tasks of an account whose test clock was advanced: it was `from_seconds` ahead of the
+/// store's clock and is now `to_seconds` ahead. The tasks whose due times were computed with
+/// `from_seconds` become due earlier by the difference.
 pub fn make_due_earlier(
     tx: &mut dyn Tx,
     scope: Scope,

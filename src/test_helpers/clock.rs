@@ -64,7 +64,7 @@ pub fn catch_up(
     now.enter_account(to);
     // A store with one writer has no such tasks, and looking for them would read all tasks.
     if tx.is_shared() {
-        while let Some(behind) = tasks::clock_offset_behind(tx, scope, to)? {
+        while let Some(behind) = tasks::smallest_clock_offset_below(tx, scope, to)? {
             move_on(tx, now, services, scope, behind, to)?;
         }
     }

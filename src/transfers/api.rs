@@ -164,13 +164,13 @@ pub struct TransferView {
     pub livemode: bool,
 }
 
-/// The last segment of the payer's link: the transfer's identifier and a mark that only this server
-/// can make.
+/// The last segment of the payer's link: the transfer's identifier and a mark, a keyed hash that
+/// only this service can make.
 pub fn payer_link_segment(services: &Services, id: Id<kind::Transfer>) -> String {
     services.marked(PAYER_LINK, id)
 }
 
-/// The transfer that a payer's link names; `None` if this server did not make the mark.
+/// The transfer that a payer's link names; `None` if the mark is wrong.
 pub fn transfer_of_payer_link(services: &Services, segment: &str) -> Option<Id<kind::Transfer>> {
     services.unmarked(PAYER_LINK, segment)
 }

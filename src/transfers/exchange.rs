@@ -11,7 +11,8 @@ fn exchanged_and_fee(transfer: &Transfer) -> Result<(Money, Money), StoreError> 
     Ok((transfer.expected.minus(fee)?, fee))
 }
 
-/// The GST that was deducted from the rupees, owed to the state while the payout stands.
+/// The GST that was deducted from the rupees; zero if none was. It is owed to the tax authority
+/// unless the payout fails or comes back.
 fn tax(transfer: &Transfer, payout: &Payout) -> Money {
     transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount)
 }

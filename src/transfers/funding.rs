@@ -33,13 +33,13 @@ pub fn observe_simulated(
 ) -> Result<Deposit, StoreError> {
     let (hash, index) = (&movement.transaction_hash, movement.log_index);
     let known = deposits::rows::find_movement(tx, scope, chain, hash, index)?;
-    observe_as(tx, now, services, scope, chain, movement, known)
+    record_movement(tx, now, services, scope, chain, movement, known)
 }
 
 /// Records what a real chain shows of one transaction: all its movements to addresses of one
-/// account. Answers the deposits in the order of the movements. If the transaction's block is
-/// replaced, log indices may change. The deposits are then recognised by their addresses, amount
-/// and asset, and keep their identifiers.
+/// account. Answers the identifiers of the deposits, in the order of the movements. If the
+/// transaction's block is replaced, log indices may change. The deposits are then recognised by
+/// their addresses, amount and asset, and keep their identifiers.
 pub fn observe_transaction(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -79,13 +79,13 @@ pub fn observe_transaction(
     }
     let mut ids = Vec::with_capacity(movements.len());
     for (movement, deposit) in movements.iter().zip(matched) {
-        ids.push(observe_as(tx, now, services, scope, chain, movement, deposit)?.id);
+        ids.push(record_movement(tx, now, services, scope, chain, movement, deposit)?.id);
     }
     Ok(ids)
 }
 
 /// Records a movement whose deposit was already looked up; `None` begins a new deposit.
-fn observe_as(
+fn record_movement(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -158,8 +158,9 @@ fn settle(
 }
 
 /// How a final deposit counts for its transfer. If the transfer no longer accepts money, the
-/// deposit is unmatched. After a cancellation every deposit is late, not only the first. Otherwise
-/// the block's time decides, and not when the deposit was seen; `expires_at` itself is in time.
+/// deposit is unmatched. After a cancellation every deposit is late, also one that comes while an
+/// earlier one is already on hold. Otherwise the block's time decides, and not when the deposit was
+/// seen; `expires_at` itself is in time.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
     if !takes_money(transfer.status) {
         return Ok(Classification::Unmatched);
@@ -196,7 +197,7 @@ fn credit(
     transfer.received = transfer.received.plus(amount)?;
     if transfer.status == TransferStatus::FundingHold {
         // More money in a hold raises what was received. Status and reason stay, unless the payer's
-        // address is a hit that is not cleared: then the hold becomes a review.
+        // address is on a list and is not cleared: then the hold becomes a review.
         arrive(tx, now, LedgerEntryKind::DepositHeld, LedgerAccount::Hold)?;
         if is_suspect {
             holds::begin_review(tx, now, transfer)?;

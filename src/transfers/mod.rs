@@ -45,8 +45,8 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<TransferStatus>("transfers")
     .with_book_rules(rows::BOOK_RULES);
 
-/// How long a hold lasts. Then a transfer's money is refunded, and `paying::look_at_held` looks at
-/// a payout again.
+/// How long a transfer's hold lasts before its money is refunded, and the time between two looks of
+/// `paying::look_at_held` at a payout on hold.
 pub const HOLD_SECONDS: i64 = 24 * 3600;
 /// The expiry task first runs this long after `expires_at`, because a block at `expires_at` itself
 /// is in time.
@@ -186,10 +186,10 @@ pub struct NewTransfer {
 }
 
 /// Creates a transfer with a deposit address of its own. Refuses for the first of these reasons
-/// that applies: transfers are paused; the bank takes no NRE payments; IDs name nothing (all of
-/// them are reported); other rules are broken (all are reported). Answers 503 while transfers are
-/// paused, while the chain is not followed with the configured token contract, and while no deposit
-/// address is ready.
+/// that applies: transfers are paused (503); the bank takes no NRE payments; IDs name nothing (all
+/// of them are reported); other rules are broken (all are reported); the chain is not followed with
+/// the configured token contract, or that contract announced its replacement (503); no deposit
+/// address is ready (503).
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -207,7 +207,7 @@ pub fn create(
     }
     let (sender, beneficiary, lock) = find_named_objects(tx, scope, &new)?;
     let mut entries = judge(now, &new, &sender, &beneficiary, &lock);
-    entries.extend(senders::unwritable(&sender, ports.rail.as_ref()));
+    entries.extend(senders::refusal_if_unwritable(&sender, ports.rail.as_ref()));
     let chain = &ports.chain;
     if let Some(reference) = &new.reference {
         entries.extend(rows::find_by_caller_reference(tx, scope, reference)?.map(reference_used));
@@ -388,8 +388,8 @@ fn default_purpose(services: &Services, sender: &Sender, beneficiary: &Beneficia
     }
 }
 
-/// Changes the status, if the graph permits it, stores the transfer with its other changes, and
-/// emits the event.
+/// Changes the status, stores the transfer with its other changes, and emits the event. A change
+/// for which there is no arrow is [`StoreError::Broken`].
 fn become_status(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -422,8 +422,8 @@ fn save(tx: &mut dyn Tx, transfer: &mut Transfer) -> Result<(), StoreError> {
     rows::update(tx, transfer, status)
 }
 
-/// Cancels a transfer that is in `funding` and has no deposit, final or not, except failed ones
-/// (dropped, or in another token).
+/// Cancels a transfer. Refused unless it is in `funding` and has no deposit, final or not. Failed
+/// deposits (dropped, or in another token) do not count.
 pub fn cancel(
     tx: &mut dyn Tx,
     now: &mut Now,

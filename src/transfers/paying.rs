@@ -23,7 +23,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// The most payouts that [`submit_each`] reads with one query.
+/// The most payouts that [`schedule_each`] reads with one query.
 pub(super) const PAYOUTS_PAGE_MAX: i64 = 1_000;
 
 fn transfer_and_beneficiary(
@@ -141,15 +141,17 @@ pub fn submit(
         let is_review = is_under_review(tx, &beneficiary)?;
         let reason = if is_review { HoldReason::Screening } else { HoldReason::Beneficiary };
         if payout.status == PayoutStatus::Initialized {
-            // Whoever makes the beneficiary payable again must find this payout on hold.
+            // Locked, so that a transaction that makes the beneficiary payable again finds this
+            // payout on hold, and resumes it.
             beneficiaries::rows::lock(tx, &beneficiary)?;
             payouts::hold(tx, now, &mut payout, reason)?;
             look_again_in_a_day(tx, now, &payout)?;
         } else if is_review && payout.held_for != Some(reason) {
             payouts::hold(tx, now, &mut payout, reason)?;
         }
-        // A payout on hold whose beneficiary is not under review stays as it is here.
-        // `look_at_held` changes its reason to `Beneficiary`, and its 24 hours begin then.
+        // Otherwise the payout was on hold already, and nothing changes now. If its beneficiary is
+        // not under review, `look_at_held` will change the reason to `Beneficiary`, and refuse the
+        // payout 24 hours after that.
         return Ok(());
     }
     if !screening::screen_everybody(tx, now, services, &transfer, &beneficiary)? {
@@ -193,16 +195,16 @@ pub fn submit(
 }
 
 /// Schedules every payout whose instruction the bank does not have yet, also those on hold. Called
-/// when a pause of payouts was lifted.
+/// when a pause of payouts has ended.
 pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
-    submit_each(tx, now, scope, |tx, after| {
+    schedule_each(tx, now, scope, |tx, after| {
         payouts::rows::waiting(tx, scope, after, PAYOUTS_PAGE_MAX)
     })
 }
 
 /// Schedules the submission of all payouts that `page` lists. `page` answers the next payouts after
 /// an identifier, in order, and none at the end.
-fn submit_each(
+fn schedule_each(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
@@ -281,8 +283,8 @@ pub fn apply_report(
             inquire_later(tx, now, services, payout)
         }
         (PayoutStatus::Processing, BankReport::Unknown) => {
-            // It stays `processing`: `failure` says what is not known, and a later settlement
-            // clears it.
+            // It stays `processing`. `failure` says that the outcome is unknown, until a later
+            // settlement clears it.
             payout.failure =
                 Some(PayoutFailure::new(FailureCode::OutcomeUnknown, FailureSource::SponsorBank));
             payouts::rows::update(tx, payout, PayoutStatus::Processing)
@@ -296,8 +298,9 @@ pub fn apply_report(
         (PayoutStatus::Settled, BankReport::Returned { code, source }) => {
             returned(tx, now, services, payout, PayoutFailure::new(code, source))
         }
-        // The simulated bank is asked again until it says `Settled`. A real bank's early return
-        // never comes here: `workers/bank/apply.rs` gives it to the operator.
+        // Nothing reports this today: the simulated bank returns only what has settled, and
+        // `workers/bank/apply.rs` leaves a real bank's early return to the operator. A rail that is
+        // polled would be asked again until it says `Settled`.
         (PayoutStatus::Processing, BankReport::Returned { .. }) => {
             inquire_later(tx, now, services, payout)
         }
@@ -325,8 +328,8 @@ fn settled(
     let step_milliseconds = services.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step_milliseconds;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
-    // Asked once more, because a payment can come back after it settled. If a test settled it
-    // early, count from when the simulated bank would have settled it.
+    // The bank is asked once more, because a payment can come back after it settled. If a test
+    // settled it early, count from when the simulated bank would have settled it.
     let settles_at_milliseconds =
         payout.submitted_milliseconds.unwrap_or(0) + 2 * step_milliseconds;
     let due = now.business_milliseconds().max(settles_at_milliseconds) + 2 * step_milliseconds;
@@ -474,7 +477,7 @@ pub fn resume_held(
     scope: Scope,
     beneficiary_id: Id<kind::Beneficiary>,
 ) -> Result<(), StoreError> {
-    submit_each(tx, now, scope, |tx, after| {
+    schedule_each(tx, now, scope, |tx, after| {
         let page = PAYOUTS_PAGE_MAX;
         payouts::rows::on_hold_of_beneficiary(tx, scope, beneficiary_id, after, page)
     })

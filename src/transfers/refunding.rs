@@ -134,9 +134,10 @@ pub fn confirm_simulated(
     confirm(tx, now, refund, hash)
 }
 
-/// Confirms a refund on the simulated chain when it is due. Does nothing if the refund is
-/// completed, if screening or the bank holds it, or if it is on a test net that has the name of the
-/// simulated chain and is no longer configured.
+/// Confirms a refund on the simulated chain; the refund's task calls this when it is due. Does
+/// nothing if the refund is completed or has no address, if screening or the bank's reports hold
+/// it, or if its transfer belongs to a test net that was configured earlier under the name of the
+/// simulated chain (see [`Transfer::is_simulated`]).
 pub fn confirm_due(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -145,8 +146,9 @@ pub fn confirm_due(
     id: Id<kind::Refund>,
 ) -> Result<(), StoreError> {
     let found = refunds::rows::find(tx, scope, id)?;
-    let is_due = |refund: &Refund| refund.status == RefundStatus::Processing && refund.is_free();
-    let Some(mut refund) = found.filter(is_due) else { return Ok(()) };
+    let is_ready =
+        |refund: &Refund| refund.status == RefundStatus::Processing && !refund.is_on_hold();
+    let Some(mut refund) = found.filter(is_ready) else { return Ok(()) };
     let transfer = rows::find(tx, scope, refund.transfer_id)?;
     let is_of_test_net = services.simulates(scope.mode(), &refund.chain)
         && transfer.is_some_and(|transfer| !transfer.is_simulated(services));

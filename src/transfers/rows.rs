@@ -195,7 +195,7 @@ pub fn addresses(
          derivation_index FROM transfers WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         values![scope, &after, transfers_max],
     )?;
-    let none = Money::zero(Currency::Usdt);
+    let zero = Money::zero(Currency::Usdt);
     let read_line = |mut row: Row| {
         let (transfer_id, chain) = (row.id()?, row.text()?);
         Ok(AddressLine {
@@ -206,8 +206,8 @@ pub fn addresses(
             chain,
             account_fingerprint: read_fingerprint(&mut row)?,
             derivation_index: row.int()?,
-            received: none,
-            swept: none,
+            received: zero,
+            swept: zero,
         })
     };
     let lines: Vec<AddressLine> =

@@ -25,7 +25,8 @@ const DEPOSITS_MAX: i64 = 100;
 /// Screens everybody concerned: the sender, the beneficiary with the holder name that its bank
 /// gave, the addresses that paid, and the address of a refund. Keeps the hits for the operator and
 /// stops payouts to a beneficiary with a hit. Answers whether the payout may go on: nobody is on a
-/// list, or the operator cleared everybody who is.
+/// list, or the operator cleared everybody who is. It may not go on if the beneficiary cannot be
+/// paid for another reason, or if the transfer has more than `DEPOSITS_MAX` counted deposits.
 pub fn screen_everybody(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -41,7 +41,7 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// What to do with money that is short at expiry, or late.
+    /// What to do with too little money at expiry, or with late money.
     HoldPolicy { Hold "hold", Refund "refund" }
 );
 crate::string_enum!(

@@ -41,7 +41,7 @@ pub struct Delivery {
     /// Attempts ever made, over all schedules.
     pub attempts_count: i64,
     /// When the next attempt is due, by the store's clock. While the delivery is claimed, it is the
-    /// end of that lease. Under a lease of its queue it stays what it was.
+    /// end of the claim. If the delivery is sent under a lease of its queue, it stays as it was.
     pub due_milliseconds: Option<i64>,
     /// When the event was created, in Unix seconds.
     pub created: i64,
@@ -90,9 +90,9 @@ pub struct FinishedAttempt {
     pub step: i64,
     /// Attempts before this one.
     pub attempts_count: i64,
-    /// The due time that the delivery has in the store while it is attempted. If it was claimed,
-    /// that is the end of its lease; under a lease of its queue, it is when it was due. If the
-    /// stored one has changed, the lease was lost.
+    /// The due time in the delivery's row during the attempt: the end of the claim, or, if the
+    /// delivery was taken under a lease of its queue, the time at which it was due. If the row has
+    /// another due time when the attempt is recorded, the lease was lost.
     pub due_milliseconds: i64,
     /// The node that had the lease of the queue; `None` if the delivery itself was claimed.
     pub holder: Option<QueueHolder>,
@@ -180,13 +180,13 @@ pub fn claim(
     lease_ends_milliseconds: i64,
 ) -> Result<Vec<bool>, StoreError> {
     let no_held = (&HeldDeliveries::new(), None);
-    claim_except_held(tx, endpoint_id, due, is_drained.then_some(no_held), lease_ends_milliseconds)
+    claim_beside_held(tx, endpoint_id, due, is_drained.then_some(no_held), lease_ends_milliseconds)
 }
 
-/// Like [`claim`], for a node that may have the lease of the queue. `drained` is present if no
-/// deliveries are due except those that the node holds under that lease. It contains these, and the
-/// end of the lease.
-pub fn claim_except_held(
+/// Like [`claim`], for a node that may hold other deliveries under a lease of the queue. `drained`
+/// is `None` while further deliveries are due. Otherwise it contains those that the node holds, and
+/// the end of the lease if the node has it.
+pub fn claim_beside_held(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     due: &[DueDelivery],

@@ -338,7 +338,7 @@ fn what_a_node_holds_is_not_read_again_and_due_for_others_when_its_lease_ends() 
         let ends = START + LEASE_MILLISECONDS;
         let mut due_except = |indexes: &[usize]| {
             let drained = Some((&held(indexes), Some(ends)));
-            claim_except_held(tx, endpoint.id, &[], drained, ends).unwrap();
+            claim_beside_held(tx, endpoint.id, &[], drained, ends).unwrap();
             due_at(tx, &endpoint)
         };
         assert_eq!(due_except(&[]), Some(START));
@@ -642,7 +642,7 @@ fn a_clock_that_went_back_takes_along_what_deliveries_are_compared_with() {
         let mut endpoint = endpoint(tx, now, "*");
         let health = EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 1 };
         rows::queue_set_health(tx, endpoint.id, health).unwrap();
-        rows::replayed_one(tx, endpoint.id, START, old).unwrap();
+        rows::replay_note_one(tx, endpoint.id, START, old).unwrap();
         endpoint.status = EndpointStatus::Disabled;
         endpoint.disabled_milliseconds = Some(START);
         rows::update(tx, &mut endpoint, EndpointStatus::Enabled).unwrap();

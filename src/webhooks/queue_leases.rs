@@ -42,10 +42,10 @@ pub struct QueueLease {
 }
 
 impl QueueLease {
-    /// Whether the lease keeps the node `holder` from sending what is due.
-    pub fn excludes(&self, holder: QueueHolder, now_milliseconds: i64) -> bool {
+    /// Whether the lease keeps the node `node_id` from sending what is due.
+    pub fn excludes(&self, node_id: QueueHolder, now_milliseconds: i64) -> bool {
         let left_milliseconds = self.ends_milliseconds.saturating_sub(now_milliseconds);
-        self.holder != holder
+        self.holder != node_id
             && (1..=AHEAD_MILLISECONDS_MAX).contains(&left_milliseconds)
             && ![LEASES_UNKNOWN, LEASES_TAKEN].into_iter().any(store::failpoint)
     }

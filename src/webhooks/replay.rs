@@ -118,7 +118,7 @@ pub fn replay_counted(
             let begun = begin_all(tx, now, endpoint, &[event], &Vec::from_iter(known))?;
             if begun > 0 {
                 let at_milliseconds = now.instant_milliseconds();
-                rows::replayed_one(tx, endpoint.id, at_milliseconds, following(event_id))?;
+                rows::replay_note_one(tx, endpoint.id, at_milliseconds, following(event_id))?;
             }
             Ok(begun)
         }
@@ -132,7 +132,7 @@ pub fn replay_counted(
             left.before = counted.before;
             let part = replay_part(tx, now, endpoint, &mut left)?;
             let at_milliseconds = now.instant_milliseconds();
-            rows::replayed_range(tx, endpoint.id, at_milliseconds, &counted, part.begun_count)?;
+            rows::replay_note_range(tx, endpoint.id, at_milliseconds, &counted, part.begun_count)?;
             if !part.is_last {
                 rows::replay_insert(tx, &left)?;
             }
@@ -267,8 +267,8 @@ fn position_of(known: &[Delivery], event: &EventRow) -> Result<usize, usize> {
     known.binary_search_by_key(&event.id, |delivery| delivery.event_id)
 }
 
-/// Whether the receiver has not taken the delivery: it failed, is recorded, or waits for another
-/// attempt.
+/// Whether a replay with `only_failed` begins the delivery again: it failed, is recorded, or waits
+/// for another attempt.
 fn is_replayable(delivery: &Delivery) -> bool {
     match delivery.status {
         DeliveryStatus::Failed | DeliveryStatus::Recorded => true,
@@ -340,7 +340,7 @@ pub(super) fn replay_next_part(
     let is_over = match rows::find(tx, scope, left.endpoint_id)? {
         Some(endpoint) => {
             let part = replay_part(tx, now, &endpoint, &mut left)?;
-            rows::replayed_more(tx, endpoint.id, part.begun_count)?;
+            rows::replay_note_more(tx, endpoint.id, part.begun_count)?;
             part.is_last
         }
         // The endpoint was deleted.

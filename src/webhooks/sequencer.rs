@@ -1,9 +1,9 @@
 //! The sequencer turns outbox rows into events, in the order in which they become visible.
 //!
-//! The embedded store calls [`sequence`] at the end of each group (`store/lane.rs`). On a store
-//! that several nodes write to, [`run`] does the work. Only one node runs it at a time, and each of
-//! its transactions locks the lease, so identifiers rise from one commit to the next whichever node
-//! mints them.
+//! The embedded store calls [`sequence`] at the end of each group that wrote outbox rows
+//! (`store/lane.rs`). On a store that several nodes write to, [`run`] does the work. Only one node
+//! runs it at a time, and each of its transactions locks the lease, so identifiers rise from one
+//! commit to the next whichever node mints them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const LOOK_MILLISECONDS: u64 = 20;
 /// those of requests share one disk.
 const GATHER_MILLISECONDS: u64 = 5;
 /// How long the sequencer pauses after an error of the store.
-const FAULT_PAUSE_MILLISECONDS: u64 = 250;
+const ERROR_PAUSE_MILLISECONDS: u64 = 250;
 
 /// Turns outbox rows into events with strictly rising identifiers, and into deliveries. On the
 /// embedded store this runs at the end of every group that wrote outbox rows, inside its commit.
@@ -130,11 +130,11 @@ pub async fn run(
                     Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,
                     Err(failure) => {
                         tracing::warn!(?failure, "the outbox could not be sequenced; trying again");
-                        pause_milliseconds = FAULT_PAUSE_MILLISECONDS;
+                        pause_milliseconds = ERROR_PAUSE_MILLISECONDS;
                     }
                 }
             }
-            Err(_) => pause_milliseconds = FAULT_PAUSE_MILLISECONDS,
+            Err(_) => pause_milliseconds = ERROR_PAUSE_MILLISECONDS,
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(pause_milliseconds)) => {}

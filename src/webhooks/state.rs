@@ -1,8 +1,8 @@
 //! The statuses of a webhook endpoint and of a delivery.
 
 crate::statuses!("webhook_endpoint",
-    /// Whether an endpoint takes deliveries. It begins `enabled`, without an event; only its owner
-    /// ends `disabled`.
+    /// Whether an endpoint takes deliveries. It begins `enabled`, without an event. If it is
+    /// `disabled`, only its owner can enable it again.
     EndpointStatus {
         Enabled "enabled" => [Failing],
         Failing "failing" => [Enabled, Disabled],

@@ -3,8 +3,8 @@
 //! nothing; they are counted. A return that comes before its payment, and reports that contradict
 //! each other, hand the payout to the operator.
 //!
-//! `publish` writes files, `receive` reads them, and `apply` is what a report does to a payout. The
-//! types in between, in this order:
+//! `publish` writes the files for the bank, `receive` reads the bank's files, and `apply` is what a
+//! report does to a payout. Between reading and applying there are these types, in this order:
 //!
 //! - `Incoming`: a file from the bank, read; it holds statuses of payments, or lines of accounts.
 //! - `apply::PaymentReport`: what a status or a line says of one payment.
@@ -94,7 +94,8 @@ impl Bank {
         Ok(turn)
     }
 
-    /// Like [`Bank::turn`]; `turn` gets what was done before it stopped.
+    /// Like [`Bank::turn`], but adds what was done to `turn`, which the caller has even after an
+    /// error.
     async fn take_turn(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         self.recover(app, turn).await?;
         while self.publish(app, turn).await? > 0 {}
@@ -103,8 +104,8 @@ impl Bank {
         self.log_waits(app).await
     }
 
-    /// Logs, once for each window, which payouts wait because the bank does not take their method
-    /// now, and until when.
+    /// Logs how many payouts of each method wait because the bank does not take that method now,
+    /// and until when: once for each window.
     async fn log_waits(&mut self, app: &AppState) -> Result<(), Stopped> {
         let instant = app.store.clock.milliseconds() / 1000;
         let opens_at = |method: &PaymentMethod| self.settings.profile.opens_at(*method, instant);
@@ -139,8 +140,8 @@ impl Bank {
         Ok(())
     }
 
-    /// Marks payouts as of unknown outcome if the bank has reported nothing final for
-    /// `unanswered_hours_max`. They are never sent again automatically.
+    /// Marks the outcome of a payout as unknown if the bank has reported nothing final for
+    /// `unanswered_hours_max`. Such payouts are never sent again automatically.
     async fn give_up_unanswered(
         &self,
         app: &AppState,
@@ -157,7 +158,7 @@ impl Bank {
                 rows::stop_waiting(tx, instruction.payout_id, None)?;
                 Ok(mark_unknown(tx, now, &services, &instruction)?)
             };
-            // A payout that has ended meanwhile waits for nobody.
+            // If the payout has ended meanwhile, the operator is not needed.
             if app.store.write(mark).await? {
                 turn.alarms_count += 1;
                 tracing::warn!(
@@ -170,7 +171,7 @@ impl Bank {
     }
 }
 
-/// Marks a payout that is with the bank as one of unknown outcome. `false`, and nothing changes, if
+/// Marks the outcome of a payout that is with the bank as unknown. `false`, and nothing changes, if
 /// the payout has ended.
 fn mark_unknown(
     tx: &mut dyn Tx,
@@ -194,15 +195,15 @@ fn mark_unknown(
 pub async fn compare(app: &AppState) -> bool {
     let instant = app.store.clock.milliseconds() / 1000;
     let compared = app.store.read(Cost::Scan, move |tx| Ok(kept::compare(tx, instant)?)).await;
-    let kept = match compared {
+    let stored = match compared {
         Ok((report, compared)) => {
             let keep = move |tx: &mut dyn Tx, _: &mut Now| Ok(kept::keep(tx, &compared)?);
             app.store.write(keep).await.map(|()| report)
         }
         Err(failure) => Err(failure),
     };
-    let is_compared = kept.is_ok();
-    match kept {
+    let is_compared = stored.is_ok();
+    match stored {
         Ok(report) if report.differences_count == 0 => {
             app.metrics.bank_comparisons.count("agreed");
             app.metrics.bank_differences.set(0);
@@ -268,9 +269,9 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
                 );
             }
         }
-        // After an alarm the operator needs the figures, so they are compared without waiting for
-        // the next day. The same holds if a decision or a statement has changed them, unless the
-        // last comparison failed.
+        // After an alarm the operator needs a new comparison at once, not the next day. Compare
+        // also if a decision or a statement has changed what is compared, unless the last
+        // comparison failed.
         let outdated = app.store.read(Cost::Scan, |tx| Ok(kept::is_outdated(tx)?)).await;
         if turn.alarms_count > 0 || (is_compared && outdated.is_ok_and(|is_it| is_it)) {
             is_compared = compare(&app).await;

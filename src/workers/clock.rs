@@ -28,12 +28,13 @@ const NOTED_STEP_MILLISECONDS_MIN: i64 = 60_000;
 const CLOCK_NOTE: &str = "clock_milliseconds";
 /// Name of the stored uptime of the machine at that moment: the boot's identifier and milliseconds.
 const BOOT_NOTE: &str = "clock_boot";
-/// Name of the stored extension: by how many seconds answers are kept longer, and until which Unix
-/// second.
+/// Name of the stored extension of idempotency: by how many seconds stored answers are kept longer,
+/// and until which Unix second that holds.
 const LONGER_NOTE: &str = "clock_answers_longer";
 
-/// Call this before the first request, so that a clock that was put forward while the service was
-/// down does not free idempotency keys.
+/// Stores the service's time, and acts on a step that was made while the service was down. Call
+/// this before the first request: otherwise a clock that was put forward could free idempotency
+/// keys. Does nothing on a shared store, whose time is the database's.
 pub async fn begin(app: &AppState) {
     if !app.store.is_shared() && !failpoint("clock_follows_the_machine") {
         note(app).await;
@@ -48,7 +49,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
             () = tokio::time::sleep(Duration::from_secs(LOOK_SECONDS)) => {}
             _ = stop.changed() => {}
         }
-        app.store.clock.slept(meter.slept_milliseconds());
+        app.store.clock.add_sleep(meter.slept_milliseconds());
         let ahead = app.store.clock.machine_ahead_milliseconds();
         app.metrics.clock_step_seconds.set(ahead / 1000);
         if (ahead - reported).abs() >= STEP_MILLISECONDS_MIN {
@@ -70,8 +71,9 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     }
 }
 
-/// Stores the service's time, and acts on a step since the last time. If the clock went back,
-/// everything due is made due earlier by the step, so that nothing waits that much longer.
+/// Stores the service's time, and acts on a step since it was last stored. If the clock went back,
+/// all tasks and deliveries become due earlier by the step, so that none waits that much longer. If
+/// it was put forward, stored answers are kept that much longer.
 async fn note(app: &AppState) {
     let moment = BootMoment::now();
     let noted = app.store.write(move |tx, now| note_in(tx, now, moment.as_ref())).await;
@@ -93,7 +95,7 @@ async fn note(app: &AppState) {
                     alarm = "clock_step",
                     seconds,
                     "the machine's clock was put forward while the service was down: idempotency \
-                     keys are kept as much longer; everything else goes by the new time"
+                     keys are kept that much longer; everything else goes by the new time"
                 );
             }
         }
@@ -103,8 +105,8 @@ async fn note(app: &AppState) {
 
 /// What was found when the time was stored.
 struct NotedStep {
-    /// By how much the clock was stepped since the last time, backwards if negative; 0 if it was
-    /// not.
+    /// By how much the clock was stepped since the time was last stored, backwards if negative; 0
+    /// if it was not.
     step_milliseconds: i64,
     /// By how many seconds longer answers are kept, and until which Unix second that holds.
     answers_longer: Option<(i64, i64)>,
@@ -152,9 +154,10 @@ fn note_in(
         tx.signal(Signal::Deliveries);
     }
     // An earlier extension holds as long as it would without the step.
-    let before = instant_milliseconds / 1000 - step_milliseconds / 1000;
-    let mut answers_longer =
-        longer.map(|[seconds, until]| (seconds, until)).filter(|(_, until)| *until > before);
+    let instant_without_step = instant_milliseconds / 1000 - step_milliseconds / 1000;
+    let mut answers_longer = longer
+        .map(|[seconds, until]| (seconds, until))
+        .filter(|(_, until)| *until > instant_without_step);
     if step_milliseconds > 0 {
         let seconds = step_milliseconds / 1000 + answers_longer.map_or(0, |(seconds, _)| seconds);
         let until = instant_milliseconds / 1000 + idempotency::ANSWER_KEPT_SECONDS;

@@ -168,7 +168,7 @@ impl Purger {
         is_more |=
             purged(app, rows_max, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
         is_more |= purged(app, rows_max, staff::purge).await;
-        // All of them, because they are few: a key has at most one.
+        // Chaos reports: all that have expired, because they are few. A key has at most one.
         while purged(app, PURGED_REPORTS_MAX, |tx, now| chaos::purge(tx, now)).await {}
         if let Err(failure) = self.end_requests(app).await {
             tracing::warn!(%failure, "requests for a second person could not be checked");

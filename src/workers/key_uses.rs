@@ -1,4 +1,4 @@
-//! Once a minute and at its end, stores when this process last saw each key used, so that no
+//! Once a minute and at its end, stores when this process last saw each API key used, so that no
 //! request has to write it.
 
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::keys;
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 /// Keys that one transaction writes.
 const KEYS_AT_ONCE: usize = 500;
-/// How long a stop waits for the store. It does no harm to lose these times.
-const END_WAITS: Duration = Duration::from_secs(2);
+/// How long a stop waits until the last uses are stored. It does no harm to lose them.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(2);
 
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let mut due = Instant::now() + NOTE_EVERY;
@@ -29,7 +29,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
         }
     }
     // If this fails, only the uses of the last minute are lost.
-    let _ = tokio::time::timeout(END_WAITS, note(&app)).await;
+    let _ = tokio::time::timeout(STOP_WAIT_MAX, note(&app)).await;
 }
 
 /// Stores the uses since the last time.

@@ -46,7 +46,8 @@ pub struct ScreeningProgress {
     pub is_beneficiaries: bool,
     /// Senders and beneficiaries that are done.
     pub count: i64,
-    /// When the last of them was created, in Unix seconds: each account is walked in that order.
+    /// When the last one that is done was created, in Unix seconds. An account's senders are walked
+    /// in that order, then its beneficiaries; `None` at the beginning of either.
     pub reached: Option<i64>,
     /// Unix seconds; `None` while it runs, or if it was cut short.
     pub ended_at: Option<i64>,
@@ -211,7 +212,7 @@ fn questions_of_checks(
 /// Asks the lists the questions of due checks before the transaction of these checks opens, so that
 /// it finds the answers in memory. Ignores an error of the store, because the transaction will meet
 /// it too.
-pub async fn ahead_of_checks(app: &AppState) {
+pub async fn screen_ahead_of_checks(app: &AppState) {
     let Some(lists) = &app.services.screening else { return };
     let (services, until) = (app.services.clone(), app.store.clock.milliseconds());
     let asked =
@@ -293,7 +294,8 @@ async fn reload(lists: &Arc<Lists>, metrics: &Metrics) {
     }
 }
 
-/// The hash of the entries with which this worker has walked over everybody, and when it began.
+/// The hash of the entries with which this worker has walked over everybody, and when that walk
+/// began.
 type Walked = Option<([u8; 32], Instant)>;
 
 /// When to walk over everybody with entries that are new since the last complete walk.

@@ -52,8 +52,9 @@ pub fn run_due(
     Ok(count)
 }
 
-/// Postpones the first due task. It was the only task of its transaction and failed; the others
-/// must not wait for it.
+/// Postpones the first due task, after a transaction with only this task failed. A task's own
+/// failure does not fail its transaction, so the task took too long. Other tasks must not wait for
+/// it.
 fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
     for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
         tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one \
@@ -63,7 +64,8 @@ fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// Runs a task, or runs an account's tasks up to its test clock.
+/// Runs a task. A `ClockCatchUp` adjusts its account's tasks to the test clock, and runs those that
+/// fell due meanwhile.
 fn run_one(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -90,10 +92,10 @@ fn run_apart(
     match outcome {
         Ok(()) => tx.release(),
         Err(StoreError::Unavailable(reason)) => Err(StoreError::Unavailable(reason)),
-        Err(met @ (StoreError::Conflict(_) | StoreError::Locked)) => {
+        Err(conflict @ (StoreError::Conflict(_) | StoreError::Locked)) => {
             tx.rollback_and_release()?;
-            tracing::info!(task = task.kind.as_str(), id = %task.id, %met, "a task met another \
-             transaction and is tried again in 0.25 s");
+            tracing::info!(task = task.kind.as_str(), id = %task.id, %conflict, "a task conflicted \
+             with another transaction and is tried again in 0.25 s");
             tasks::put_off(tx, task, now.instant_milliseconds() + CONFLICT_RETRY_MILLISECONDS)
         }
         Err(error) => {
@@ -111,7 +113,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     while !is_stopped(&stop) {
         let mut wait_milliseconds = milliseconds_until_next(&app).await;
         if wait_milliseconds == 0 {
-            screening::ahead_of_checks(&app).await;
+            screening::screen_ahead_of_checks(&app).await;
             let services = app.services.clone();
             match app.store.write(move |tx, now| run_due(tx, now, &services, tasks_max)).await {
                 Ok(_) => {

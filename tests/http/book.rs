@@ -55,7 +55,7 @@ const DAMAGES: &[(&str, &str)] = &[
         "DELETE FROM audit_log WHERE number = (SELECT MAX(number) FROM audit_log)",
         "the audit log: it ends with entry",
     ),
-    ("DELETE FROM audit_tail", "and 0 were written"),
+    ("DELETE FROM audit_tail", "but 0 were written"),
     (
         "UPDATE meta SET value = CAST('999' AS BLOB) WHERE name = 'schema_version'",
         "the schema is 999",

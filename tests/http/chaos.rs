@@ -502,11 +502,11 @@ fn late_event(duration_milliseconds: i64) -> WatchedEvent {
 }
 
 fn refused_once(next_at: Option<i64>) -> ObservedRequest {
-    let attempt = |at, fate, http_status| RequestAttempt {
-        request_id: format!("request_{at}"),
-        at,
+    let attempt = |at_milliseconds, fate, http_status| RequestAttempt {
+        request_id: format!("request_{at_milliseconds}"),
+        at_milliseconds,
         fate,
-        answered_at: Some(at),
+        answered_milliseconds: Some(at_milliseconds),
         http_status,
         is_same: true,
     };

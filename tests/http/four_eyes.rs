@@ -53,7 +53,7 @@ async fn pause(server: &Server) {
 const SHOP: &str = "shop";
 
 async fn suspend(server: &Server) {
-    let suspended = write(server, |tx, _| Ok(keys::rows::suspend(tx, SHOP, true)?));
+    let suspended = write(server, |tx, _| Ok(keys::rows::set_suspended(tx, SHOP, true)?));
     suspended.await.unwrap();
 }
 

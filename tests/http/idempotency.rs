@@ -640,7 +640,7 @@ async fn keys_that_may_not_act_get_no_replay_and_store_nothing() {
                 .app
                 .state
                 .store
-                .write(move |tx, _| Ok(keys::rows::suspend(tx, "paused", suspended)?))
+                .write(move |tx, _| Ok(keys::rows::set_suspended(tx, "paused", suspended)?))
                 .await
                 .unwrap()
         );

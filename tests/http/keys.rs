@@ -133,8 +133,8 @@ async fn a_revoked_expired_or_suspended_key_may_not_act() {
                     && !keys::rows::revoke(tx, now, Id::from_u128(1))?
             );
             assert!(
-                keys::rows::suspend(tx, "suspended", true)?
-                    && !keys::rows::suspend(tx, "nobody", true)?
+                keys::rows::set_suspended(tx, "suspended", true)?
+                    && !keys::rows::set_suspended(tx, "nobody", true)?
             );
             Ok(())
         })
@@ -165,7 +165,7 @@ async fn a_revoked_expired_or_suspended_key_may_not_act() {
         .app
         .state
         .store
-        .write(|tx, _| Ok(keys::rows::suspend(tx, "suspended", false)?))
+        .write(|tx, _| Ok(keys::rows::set_suspended(tx, "suspended", false)?))
         .await
         .unwrap();
     server.advance_seconds(1);

@@ -71,7 +71,7 @@ async fn keys_and_modes(server: &Server, provoked: &mut Provoked) {
     provoked.note(Code::SecretKeyInvalid, &unknown.get("/v1/balance").await);
     let suspended = server.client_of("suspended", Mode::Test, "").await;
     let store = &server.app.state.store;
-    store.write(|tx, _| Ok(keys::rows::suspend(tx, "suspended", true)?)).await.unwrap();
+    store.write(|tx, _| Ok(keys::rows::set_suspended(tx, "suspended", true)?)).await.unwrap();
     // A key that was not used yet is read anew.
     provoked.note(Code::ActionUnauthorizedNow, &suspended.get("/v1/balance").await);
     let reader = server.client_of("default", Mode::Test, "senders:read").await;

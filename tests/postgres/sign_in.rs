@@ -34,7 +34,7 @@ async fn failures_that_meet_are_all_counted() {
         let (store, services) = (app.state.store.clone(), app.state.services.clone());
         tokio::spawn(async move {
             let count = move |tx: &mut dyn Tx, now: &mut Now| {
-                Ok(sign_in::count_failure_of(tx, now, &services, &place("192.0.2.1"))?)
+                Ok(sign_in::count_address_failure(tx, now, &services, &place("192.0.2.1"))?)
             };
             store.write(count).await.expect("a failure");
         })

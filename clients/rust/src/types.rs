@@ -1621,7 +1621,7 @@ pub struct Payout {
     /// The UTR, by which the beneficiary's bank knows the payment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unique_transaction_reference: Option<String>,
-    /// Until when the payout waits, in Unix seconds, because the bank takes none of its method now; null where it does not wait.
+    /// Until when the payout waits, in Unix seconds, because the bank takes no payouts of its method now; null where it does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_until: Option<i64>,
     /// When the payout settled, in Unix seconds.

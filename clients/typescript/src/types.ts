@@ -1030,7 +1030,7 @@ export interface Payout {
   purpose_code: string;
   /** The UTR, by which the beneficiary's bank knows the payment. */
   unique_transaction_reference?: string | null;
-  /** Until when the payout waits, in Unix seconds, because the bank takes none of its method now; null where it does not wait. */
+  /** Until when the payout waits, in Unix seconds, because the bank takes no payouts of its method now; null where it does not wait. */
   waits_until?: number | null;
   /** When the payout settled, in Unix seconds. */
   settled_at?: number | null;

@@ -1,16 +1,17 @@
-//! Look-ups: questions to a service outside about accounts. Which of them are due, which a worker
+//! Look-ups: questions to an outside service about accounts. Which of them are due, which a worker
 //! has under a lease, and what an answer changes.
 //!
-//! While a beneficiary is in verification, its row stays until the answer is applied. So nothing is
-//! lost if the server stops or the service stays silent. A row carries the identifier of its
-//! question. If the caller submitted the beneficiary again meanwhile, the row is gone or has
-//! another identifier, and the answer is dropped.
+//! A question is a row of `account_look_ups`, which stays until the answer is applied or the
+//! beneficiary is no longer in verification. So nothing is lost if the server stops or the service
+//! stays silent. A row carries the identifier of its question. If the caller submitted the
+//! beneficiary again meanwhile, the row is gone or has another identifier, and the answer is
+//! dropped.
 
 mod rows;
 
 use super::Beneficiary;
 use super::state::BeneficiaryStatus;
-use super::verification::{keep_holder_name, question, screen_and_apply};
+use super::verification::{account_question, screen_and_apply, set_holder_name};
 use crate::account_verification::{AccountQuestion, LookedUp};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, InternalId, Now, Scope, StoreError};
@@ -83,23 +84,23 @@ pub fn claim(
 ) -> Result<Vec<Claimed>, StoreError> {
     let mut claimed = Vec::new();
     for mut look_up in rows::due(tx, now.instant_milliseconds(), rows_max)? {
-        let lease_end = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        let lease_end_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
         let Some(beneficiary) = find_verifying(tx, &look_up)? else {
             rows::remove(tx, &look_up)?;
             continue;
         };
-        if !rows::put_off(tx, &look_up, lease_end, look_up.attempts_count)? {
+        if !rows::put_off(tx, &look_up, lease_end_milliseconds, look_up.attempts_count)? {
             continue;
         }
-        look_up.due_milliseconds = lease_end;
-        match question(&beneficiary, services) {
+        look_up.due_milliseconds = lease_end_milliseconds;
+        match account_question(&beneficiary, services) {
             Ok(question) => claimed.push(Claimed { look_up, question }),
             // One row that cannot be read must not stop the others.
             Err(error) => {
                 tracing::error!(beneficiary = %beneficiary.id, %error, "an account cannot be \
                  looked up; tried again in an hour");
-                let due = now.instant_milliseconds() + PAUSE_SECONDS_MAX * 1000;
-                rows::put_off(tx, &look_up, due, look_up.attempts_count)?;
+                let due_milliseconds = now.instant_milliseconds() + PAUSE_SECONDS_MAX * 1000;
+                rows::put_off(tx, &look_up, due_milliseconds, look_up.attempts_count)?;
             }
         }
     }
@@ -112,9 +113,11 @@ fn find_verifying(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiar
 }
 
 /// Applies the result of a look-up. If there was no answer, the question becomes due again after a
-/// pause. Returns `false`, and applies nothing, if the question was replaced or dropped meanwhile.
-/// So it does for an answer if the beneficiary is no longer in verification, and without an answer
-/// if the lease was lost.
+/// pause. Returns `false`, and applies nothing, in these cases:
+///
+/// - The question was replaced or dropped meanwhile.
+/// - There is an answer, and the beneficiary is no longer in verification.
+/// - There is no answer, and the lease was lost.
 pub fn finish(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -125,9 +128,10 @@ pub fn finish(
     match outcome {
         LookedUp::Unanswered { retry_after_seconds, .. } => {
             let attempts_count = look_up.attempts_count + 1;
-            let wanted =
+            let wanted_seconds =
                 retry_after_seconds.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
-            let pause_seconds = pause_seconds(attempts_count).max(wanted.min(PAUSE_SECONDS_MAX));
+            let pause_seconds =
+                pause_seconds(attempts_count).max(wanted_seconds.min(PAUSE_SECONDS_MAX));
             rows::put_off(
                 tx,
                 look_up,
@@ -141,7 +145,7 @@ pub fn finish(
             }
             let Some(mut beneficiary) = find_verifying(tx, look_up)? else { return Ok(false) };
             if let LookedUp::Named { holder_name, .. } = outcome {
-                keep_holder_name(tx, now, services, &mut beneficiary, holder_name)?;
+                set_holder_name(tx, now, services, &mut beneficiary, holder_name)?;
             }
             screen_and_apply(tx, now, services, &mut beneficiary, *answer)?;
             Ok(true)
@@ -160,8 +164,10 @@ pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
     rows::next_due(tx)
 }
 
-/// Ends the leases of an earlier run, so that its open questions are asked again at once. Only for
-/// the embedded store, where no other server can still be asking them.
+/// Ends the leases of an earlier run, so that its open questions are asked again at once. A pause
+/// that ends within the time of a lease is cut short too, because a row does not say which of the
+/// two it has. Only for the embedded store, where no other server can still be asking the
+/// questions.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::release(tx, now.instant_milliseconds(), now.instant_milliseconds() + LEASE_MILLISECONDS)
 }

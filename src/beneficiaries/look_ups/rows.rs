@@ -98,7 +98,8 @@ pub fn forget(
     .map(|_| ())
 }
 
-/// Makes those questions due now that are due after now and by `until_milliseconds`.
+/// Makes the questions due now whose time is later than now, but no later than
+/// `until_milliseconds`.
 pub fn release(
     tx: &mut dyn Tx,
     now_milliseconds: i64,

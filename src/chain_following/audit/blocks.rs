@@ -39,9 +39,9 @@ pub(super) struct AuditedRange {
     pub(super) written: Vec<BookMovement>,
 }
 
-/// What `read_book` answers: the addresses that were handed out; for addresses to or from which a
-/// former contract moved the token, the contract that their transfer's caller was shown; and the
-/// book's movements.
+/// What `read_book` answers. First, the addresses that were handed out. Second, for each of them to
+/// or from which a former contract moved the token: the contract that the caller of its transfer
+/// was shown. Third, the book's movements.
 type BookPart = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
 impl ChainAudit<'_> {
@@ -301,8 +301,9 @@ impl ChainAudit<'_> {
         Ok(shown)
     }
 
-    /// Asks every node for movements of the book that the chain has not shown yet, and adds what it
-    /// finds to `shown`. Only what no node shows counts as missing. Faults of nodes are logged.
+    /// If there are several nodes, asks each for movements of the book that the chain has not shown
+    /// yet, and adds what it finds to `shown`. Only what no node shows counts as missing. Faults of
+    /// nodes are logged.
     pub(super) async fn ask_others(
         &self,
         written: &[BookMovement],

@@ -3,8 +3,8 @@
 //! Differences are kept for the operator. The audit mark says up to which block the book was
 //! compared; it moves only over blocks that were read.
 //!
-//! The node that the follower read from last is asked last. Balances come from the chain's state
-//! and not from its logs, so they reveal even a movement whose log no node shows.
+//! The follower's lead is asked after all other nodes. Balances come from the chain's state and not
+//! from its logs, so they reveal even a movement whose log no node shows.
 
 mod balances;
 mod blocks;
@@ -66,7 +66,7 @@ pub struct AuditExtent {
 pub struct AuditSummary {
     /// First and last block; `None` if there was none to compare.
     pub blocks: Option<(i64, i64)>,
-    /// Movements of ours that the chain showed in them.
+    /// Movements to or from our addresses that the chain showed in those blocks.
     pub movements_count: usize,
     pub refunds_count: usize,
     pub addresses_count: usize,
@@ -154,8 +154,8 @@ pub(in crate::chain_following) async fn require_node(
     ))
 }
 
-/// The nodes that have the block up to which the chain was followed. The one that the follower read
-/// from last comes last, so that another one is asked first.
+/// The nodes that have the block up to which the chain was followed. The follower's lead is the
+/// last of them, so that another one is asked first.
 async fn nodes_at_cursor<'a>(
     chain: &'a FollowedChain,
     cursor: &Cursor,

@@ -17,7 +17,7 @@ use crate::store::{Cost, Store, Tx};
 
 /// How long after a whole audit the next one is due.
 const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
-/// How long after its beginning an audit that failed is tried again.
+/// How long after an audit began it is tried again, if it failed.
 const RETRY_SECONDS: i64 = 600;
 /// How often the worker checks whether an audit is due.
 const LOOK_EVERY: Duration = Duration::from_secs(10);

@@ -158,9 +158,9 @@ impl RpcNode {
         answers.into_iter().map(read).collect()
     }
 
-    /// Whether the node knows a history of each address: it holds some of the chain's own coin, or
-    /// it sent a transaction (on TRON: it is an activated account). Receiving tokens alone leaves
-    /// no such trace; see [`RpcNode::balances`]. TRON's accounts are asked for one by one.
+    /// Whether each address holds some of the chain's own coin or has sent a transaction (on TRON:
+    /// is an activated account). Receiving tokens alone leaves no such trace; see
+    /// [`RpcNode::balances`]. TRON's accounts are asked for one by one.
     async fn known_accounts(&self, addresses: &[AddressBytes]) -> Result<Vec<bool>, NodeError> {
         let asked = async |method: &'static str| {
             let question = |address: &AddressBytes| {
@@ -336,7 +336,7 @@ impl RpcNode {
     }
 
     /// The receipts of all transactions of a block, without a filter. If `eth_getBlockReceipts`
-    /// does not give the whole block, TRON's own interface is asked, and at last each transaction
+    /// does not give the whole block, TRON's own interface is asked, and finally each transaction
     /// by itself. `None` if the node does not know all of the transactions.
     async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeError> {
         let is_whole = |receipts: &[Receipt]| {

@@ -1,5 +1,5 @@
-//! Sends questions to one node: in batches as large as it accepts, no faster than its gateway
-//! allows, and again after it refused for a while.
+//! Sends questions to one node: in batches as large as it accepts, and no faster than its gateway
+//! allows. If the node refuses for a while, they can be sent again after that.
 //!
 //! A question is one call of the JSON-RPC, which `budget` counts as a request. Here a request is an
 //! HTTP request: one question, or a batch of them.
@@ -151,8 +151,8 @@ impl Transport {
     }
 
     /// Notes what a result says about the node, and answers the result. After a fault of the
-    /// node's own it rests: for `retry_after_seconds`, if it refused for a limit and gave a time,
-    /// otherwise longer with each fault in a row. A time of 0 counts as none given.
+    /// node's own it rests: for `retry_after_seconds`, if it refused because of a limit and gave a
+    /// time, otherwise longer with each fault in a row. A time of 0 counts as none given.
     pub fn note_result<T>(
         &self,
         outcome: Result<T, NodeError>,

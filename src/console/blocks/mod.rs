@@ -341,7 +341,7 @@ pub struct PageForm {
 impl PageForm {
     /// The HTML `id` of a question's field. It is made of the form's title and hidden fields, so
     /// that two forms of a page do not share one.
-    pub fn mark(&self, question: &Question) -> String {
+    pub fn field_id(&self, question: &Question) -> String {
         let hidden: String = self.hidden.iter().map(|(_, value)| value.as_str()).collect();
         let letters = format!("{}{hidden}-{}", self.title, question.name);
         letters.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()

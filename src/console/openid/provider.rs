@@ -41,7 +41,7 @@ const ERROR_CHARACTERS_MAX: usize = 64;
 /// Why nobody is signed in.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// The provider does not answer, or its answer is not one of a provider.
+    /// The provider does not answer, or answers something else than a provider should.
     #[error("{0}")]
     Unavailable(String),
     /// The provider answered, but signed nobody in, or its token is not accepted.
@@ -305,8 +305,8 @@ impl OpenId {
         read
     }
 
-    /// The provider, read again because of an unknown key; within [`KEYS_AGAIN_SECONDS_MIN`] of the
-    /// last such reading, as it was read then.
+    /// Reads the provider again because of an unknown key. If that was done within the last
+    /// [`KEYS_AGAIN_SECONDS_MIN`] seconds, answers what is known already.
     async fn known_again(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let _asking = self.asking.lock().await;
         let known = self.with_memory(|memory| {

@@ -88,7 +88,7 @@ async fn answered(asked: &ConsoleRequest) -> PageOutcome {
             if let ProviderError::Refused(_) = error {
                 let services = asked.app.services.clone();
                 let counted = asked.app.store.write(move |tx, now| {
-                    Ok(sign_in::count_failure_of(tx, now, &services, &place)?)
+                    Ok(sign_in::count_address_failure(tx, now, &services, &place)?)
                 });
                 counted.await?;
             }

@@ -178,15 +178,15 @@ struct RingVerifier {
 }
 
 impl Verifier<Vec<u8>> for RingVerifier {
-    fn verify(&self, message: &[u8], mark: &Vec<u8>) -> Result<(), SignatureError> {
+    fn verify(&self, message: &[u8], signature_bytes: &Vec<u8>) -> Result<(), SignatureError> {
         let with = |by: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
-            signature::UnparsedPublicKey::new(by, key).verify(message, mark)
+            signature::UnparsedPublicKey::new(by, key).verify(message, signature_bytes)
         };
         let verified = match (self.algorithm, self.key.kind()) {
             // ring takes moduli of 2048 to 8192 bits.
             (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 let key = signature::RsaPublicKeyComponents { n, e };
-                key.verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, mark)
+                key.verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, signature_bytes)
             }
             (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => {
                 with(&signature::ECDSA_P256_SHA256_FIXED, point)

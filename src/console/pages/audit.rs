@@ -7,7 +7,7 @@ use super::super::blocks::{
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{decide, keys};
-use crate::audit::{self, Action, Chain, Entry};
+use crate::audit::{self, Action, Entry, HashChain};
 use crate::kernel::{StoreError, Via};
 use crate::rails::files::values::Day;
 use crate::staff;
@@ -257,7 +257,7 @@ fn setting_word(visit: &Visit, value: &str) -> String {
 
 /// Verifies the whole log, part by part, and shows the result.
 async fn verified(visit: &Visit) -> Result<PageBlock, Failure> {
-    let mut chain = Chain::default();
+    let mut chain = HashChain::default();
     loop {
         let after = chain.count();
         let read = visit.app.store.read(Cost::Scan, move |tx| {

@@ -324,7 +324,7 @@ fn of_refund(visit: &Visit, refund: &Refund) -> Vec<PageBlock> {
         forms.push(form(visit, id, title, help, &[], &["release"]));
     }
     let is_simulated = visit.services().simulates(refund.scope.mode(), &refund.chain);
-    if refund.status == RefundStatus::Processing && refund.is_free() && !is_simulated {
+    if refund.status == RefundStatus::Processing && !refund.is_on_hold() && !is_simulated {
         let asks = [("hash", "decide.hash")];
         let (title, help) = (title("decide.refund_sent"), "decide.refund_sent_help");
         forms.push(form(visit, id, title, help, &asks, &["sent"]));

@@ -180,7 +180,7 @@ pub async fn set_pause(visit: Visit) -> PageOutcome {
     visit.back_to("/console/pauses", notice)
 }
 
-/// Every setting in force with its origin, and the parts of live mode.
+/// Every setting in force with its origin, and the chain and the source of rates of each mode.
 pub async fn settings(visit: Visit) -> PageOutcome {
     let words = visit.words;
     let mut page = ConsolePage::new("settings", words.get("settings.title"));

@@ -103,7 +103,7 @@ pub async fn beneficiary(visit: Visit) -> PageOutcome {
         Ok(Some((found, read_common(tx, &wanted)?)))
     });
     let (found, common) = read.await?.ok_or(Failure::NotFound)?;
-    let holder_name = beneficiaries::other_holder_name(&found, visit.services())?;
+    let holder_name = beneficiaries::differing_holder_name(&found, visit.services())?;
     let words = visit.words;
     let text = |value: &Option<String>| value.clone().map_or(PageCell::none(), PageCell::Text);
     let mut facts = vec![

@@ -13,8 +13,9 @@ use crate::screening::hit::{HitDecision, HitRow};
 
 /// Moments that a page shows of a story.
 pub const STEPS_MAX: usize = 100;
-/// The most newest moments that a page leaves out. Each of them is read to find the place, so it is
-/// the bound of what one request reads. The moments before them are not shown.
+/// The most of the newest moments that a page can leave out. It reads each of them to find its
+/// place, so this limits what one request reads. Moments that are further back than that are not
+/// shown.
 const SKIPPED_MAX: usize = 10_000;
 
 /// Which part of a story a page shows.
@@ -30,12 +31,13 @@ impl StoryPart {
         StoryPart::after(visit.query("skip").parse().unwrap_or(0))
     }
 
-    /// The part before this many newest moments.
+    /// The part that leaves out this many of the newest moments.
     fn after(skipped_count: usize) -> StoryPart {
         StoryPart { skipped_count: skipped_count.min(SKIPPED_MAX) }
     }
 
-    /// The part before this one, which shows `count` moments. `None` if it is not shown.
+    /// The part before this one; `count` is how many moments this one shows. `None` if there would
+    /// be too many to leave out.
     fn older(self, count: usize) -> Option<StoryPart> {
         let skipped_count = self.skipped_count + count;
         (skipped_count <= SKIPPED_MAX).then_some(StoryPart { skipped_count })

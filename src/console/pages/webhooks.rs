@@ -197,7 +197,7 @@ pub async fn replay(visit: Visit) -> PageOutcome {
         let gone = || OperationError::Declined(format!("{id}: there is no such endpoint"));
         let typed = id.typed().ok_or_else(gone)?;
         let endpoint = hooks::find(tx, scope, typed)?.ok_or_else(gone)?;
-        decisions::require(&by, scope.mode())?;
+        decisions::require_actor_and_reason(&by, scope.mode())?;
         decisions::record(tx, now, &id.to_string(), "replay", &by)?;
         now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
         if let Some((until, counted)) = counted {

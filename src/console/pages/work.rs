@@ -1,4 +1,4 @@
-//! The progress of long work. The work does not depend on this page.
+//! The progress of long work, which goes on whether or not somebody looks at this page.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, Section, Table, TableLine, Tone, age, path_of, word,
@@ -52,7 +52,7 @@ fn read(
         let mark = chains::audit_mark(tx, *mode, *chain)?;
         compared.push(Compared { mode: *mode, chain: chain.as_str(), cursor, mark });
     }
-    let under_way = hooks::replayed_endpoints(tx)?;
+    let under_way = hooks::replay_endpoints(tx)?;
     let (mut deliveries, mut has_more_endpoints) = (Vec::new(), false);
     for mode in [Mode::Live, Mode::Test] {
         let mut endpoints = rows::endpoints_at_work(tx, mode, ENDPOINTS_MAX + 1)?;

@@ -409,8 +409,8 @@ const NAMES: &[(&str, &str)] = &[
     ("verification", "What the last check of the account found, and when."),
     (
         "waits_until",
-        "Until when the payout waits, in Unix seconds, because the bank takes none of its method \
-         now; null where it does not wait.",
+        "Until when the payout waits, in Unix seconds, because the bank takes no payouts of its \
+         method now; null where it does not wait.",
     ),
     ("webhook_attacks", "Attacks on deliveries to the endpoint: every kind if left out."),
     ("webhook_delay_milliseconds", "By how much a late delivery is late, in milliseconds."),

@@ -32,7 +32,8 @@ const RENAMED: &[(&str, &str)] = &[
 /// and would write that file twice.
 const WEBHOOKS_TAG: &str = "webhooks";
 
-/// The document, for a server at `public_url`. `resources` describes what the routes begin with.
+/// The document, for a server at `public_url`. `resources` describes the first segments of the
+/// routes' paths, which become the tags.
 pub fn document(routes: &[Route], resources: &[ResourcePath], public_url: &str) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();

@@ -80,7 +80,7 @@ enum Stored {
 
 impl RequestedAction {
     /// What the action is about, as the record of decisions names it: an object's identifier, a
-    /// pause, an account, or what `hundi reconcile` calls a difference.
+    /// pause, an account, or a difference by the name that `hundi reconcile` shows.
     pub fn subject(&self) -> String {
         match self {
             RequestedAction::Decide(id, _) => id.to_string(),
@@ -227,8 +227,8 @@ impl ApprovalRequest {
             _ => None,
         }
     }
-    /// The identifier that the subject is; `None` if it is none, as for a pause, an account or a
-    /// statement.
+    /// The object that the request is about; `None` if its subject is no object, such as a pause,
+    /// an account or a statement.
     pub fn object(&self) -> Option<AnyId> {
         AnyId::parse(&self.subject)
     }
@@ -374,8 +374,9 @@ fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreE
     Ok(sender.is_some_and(|sender| sender.screening == Screening::ConfirmedMatch))
 }
 
-/// Checks the requester and the approver of a decision that cannot wait as a request. Both have
-/// just proven who they are. Answers the requester, with the approver's name.
+/// Checks the requester and the approver of a decision that cannot wait as a request. Declined
+/// unless both have proven who they are, are two persons, and may decide and approve. Answers the
+/// requester, with the approver's name.
 pub fn require_two(
     tx: &mut dyn Tx,
     first: &DecidedBy,

@@ -7,7 +7,8 @@ use crate::reconcile;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// What moved on one ledger account in one currency in a day, in units of the currency.
+/// What one ledger account held before a day in one currency and what moved in the day, in units of
+/// the currency.
 pub struct TrialBalanceLine {
     pub account: LedgerAccount,
     pub currency: Currency,
@@ -54,8 +55,8 @@ pub struct ChainSums {
     pub refunded_units: i64,
 }
 
-/// The sums of deposits and refunds that were completed from `from` to before `before` (Unix
-/// seconds).
+/// The sums of deposits and refunds that were completed at or after `from` and before `before`
+/// (Unix seconds).
 pub fn chain(tx: &mut dyn Tx, mode: Mode, from: i64, before: i64) -> Result<ChainSums, StoreError> {
     let live = i64::from(mode.is_live());
     let mut sum =

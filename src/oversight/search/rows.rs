@@ -1,5 +1,5 @@
-//! Identifiers whose object has no page under that identifier: deliveries, accounts and API keys.
-//! For each, finds what has a page.
+//! Deliveries, accounts and API keys have no page under their identifiers. These queries find what
+//! has a page instead: the endpoint of a delivery, or the account.
 
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};

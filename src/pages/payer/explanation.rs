@@ -6,7 +6,7 @@ use crate::deposits::Deposit;
 use crate::deposits::state::{Classification, ReasonCode};
 use crate::kernel::Money;
 use crate::refunds::Refund;
-use crate::refunds::payer_address::PAYER_ADDRESS_SECONDS;
+use crate::refunds::payer_address::PAYER_ADDRESS_WAIT_SECONDS;
 use crate::refunds::state::{RefundKind, RefundReason, RefundStatus};
 use crate::transfers::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 
@@ -147,7 +147,7 @@ impl PageFacts<'_> {
         let given = refund.payer_address.zip(refund.payer_address_declared_at);
         match (refund.status, given) {
             (RefundStatus::RequiresAddress, Some((address, at))) => {
-                let time = PageTime(at + PAYER_ADDRESS_SECONDS).utc();
+                let time = PageTime(at + PAYER_ADDRESS_WAIT_SECONDS).utc();
                 let address = address.to_string();
                 self.say(&words.refund_given, &[amount, ("address", &address), ("time", &time)])
             }

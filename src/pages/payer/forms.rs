@@ -40,7 +40,7 @@ pub async fn answer(
         Ok(None) => not_found(request_id, Some(words), &frame),
         Err(failure) => unavailable(request_id, Some(words), &frame, &failure),
     };
-    // A page with the colour of its account's issuer has its headers already.
+    // The form for a refund's address has them already, with the colour of its account's issuer.
     if !reply.headers().contains_key(http::header::CONTENT_SECURITY_POLICY) {
         protect(&mut reply, Some(&frame));
     }

@@ -165,8 +165,8 @@ pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
         .any(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
 }
 
-/// The data of an answer about one transfer.
-struct PayerFacts {
+/// A transfer with what its page, its `/state` and its `/stream` are made of.
+struct LoadedPage {
     transfer: Transfer,
     view: PayView,
     chain: ChainFacts,
@@ -180,7 +180,7 @@ async fn load(
     app: &Arc<AppState>,
     token: &str,
     words: &'static PageWords,
-) -> Result<Option<PayerFacts>, OperationError> {
+) -> Result<Option<LoadedPage>, OperationError> {
     let Some(id) = transfers::api::transfer_of_payer_link(&app.services, token) else {
         return Ok(None);
     };
@@ -197,9 +197,10 @@ fn read(
     app: &AppState,
     transfer: Transfer,
     words: &'static PageWords,
-) -> Result<PayerFacts, StoreError> {
+) -> Result<LoadedPage, StoreError> {
     let (scope, id) = (transfer.scope, transfer.id);
     let issuer = app.services.settings.issuers.of_scope(tx, scope)?;
+    // Only for its times: nothing is minted here.
     let mut now = Now::new(app.store.clock.milliseconds(), Minter::above(0), [0; 32]);
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let newest = Page {
@@ -245,7 +246,7 @@ fn read(
     let line: Vec<&str> =
         issuer.address.iter().chain(&issuer.licence).map(String::as_str).collect();
     let issuer_line = (!line.is_empty()).then(|| format!("{} · {}", issuer.name, line.join(" · ")));
-    Ok(PayerFacts { transfer, view, chain, frame: PageFrame::of(issuer), issuer_line })
+    Ok(LoadedPage { transfer, view, chain, frame: PageFrame::of(issuer), issuer_line })
 }
 
 fn state(view: &PayView) -> Result<Reply, StoreError> {
@@ -254,7 +255,7 @@ fn state(view: &PayView) -> Result<Reply, StoreError> {
     Ok(with_body(StatusCode::OK, "application/json", body))
 }
 
-fn page(found: &PayerFacts, token: &str, words: &'static PageWords) -> Result<Reply, StoreError> {
+fn page(found: &LoadedPage, token: &str, words: &'static PageWords) -> Result<Reply, StoreError> {
     let (transfer, chain, issuer) = (&found.transfer, &found.chain, &found.frame.issuer_name);
     let say = |text: &str, more: &[(&str, &str)]| {
         let known = [("issuer", issuer.as_str()), ("asset", &chain.asset), ("chain", &chain.name)];

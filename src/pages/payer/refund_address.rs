@@ -3,8 +3,8 @@
 //! and its confirmation.
 //!
 //! The confirmation is a keyed hash over the transfer and the address. It is only on the page that
-//! shows the address. So another site cannot send an address that counts, and what counts is the
-//! address that the payer has checked.
+//! shows the address. So another site cannot make the service store an address, and the address
+//! that is stored is the one that the payer has checked.
 
 use std::sync::Arc;
 

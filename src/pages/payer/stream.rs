@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::view::PayView;
-use super::{PayerFacts, read, rows, with_body};
+use super::{LoadedPage, read, rows, with_body};
 use crate::app_state::AppState;
 use crate::http::dispatch::{Reply, ReplyBody};
 use crate::kernel::id::kind;
@@ -73,7 +73,7 @@ impl Drop for StreamPermit {
 }
 
 /// Answers with a stream that begins with the state as it was found.
-pub(super) fn open(app: &Arc<AppState>, found: PayerFacts, words: &'static PageWords) -> Reply {
+pub(super) fn open(app: &Arc<AppState>, found: LoadedPage, words: &'static PageWords) -> Reply {
     let Some(permit) = StreamPermit::take(found.transfer.id.as_u128()) else {
         // After a 204 the browser does not connect again (HTML, "Server-sent events"), and the page
         // polls.
@@ -99,7 +99,7 @@ fn event(view: &PayView) -> Option<Bytes> {
 async fn follow(
     app: Arc<AppState>,
     _permit: StreamPermit,
-    found: PayerFacts,
+    found: LoadedPage,
     words: &'static PageWords,
     sender: mpsc::Sender<Bytes>,
 ) {

@@ -224,7 +224,7 @@ pub struct PayView {
     pub help: Vec<HelpEntry>,
 }
 
-/// A question and its answer, for a payer to whom something went wrong.
+/// A question that a payer may have before paying, and its answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HelpEntry {
     pub question: &'static str,

@@ -221,8 +221,9 @@ impl Certification {
         }
     }
 
-    /// The settings of `[bank.profile]` that would read more of the files, each as a whole line
-    /// that replaces the current one.
+    /// The settings of `[bank.profile]` that the files suggest, each as a whole line that replaces
+    /// the current one: those that would read more of the files, and the version of pain.001 that
+    /// the bank names.
     pub fn proposal(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let missing = self.elements_for_missing();
@@ -249,7 +250,7 @@ impl Certification {
         lines
     }
 
-    /// The figures of all files together, and the settings that would read more of them.
+    /// The figures of all files together, and the settings that they suggest.
     pub fn summary(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "{} files, {} refused; {} reports, {} parts not read; payments of ours: {}, with a \

@@ -145,7 +145,7 @@ pub struct MethodTable {
     pub open_on_holidays: Option<bool>,
 }
 
-/// How payments of one method are written, and when.
+/// How payments of one method are written, and when the bank accepts them.
 #[derive(Clone, Debug)]
 pub struct MethodProfile {
     pub service_level: CodeOrText,
@@ -180,8 +180,9 @@ pub struct BankProfile {
     /// The text that tells the beneficiary's bank that the money came from abroad.
     pub remittance_text: String,
     /// The elements in which the bank writes the UTR, the most reliable first. In these and in the
-    /// clearing system's element, a UTR is any 10 to 22 letters and digits, with a digit. After a
-    /// label it needs a letter too. Elsewhere it needs a known form (`Utr::has_known_form`).
+    /// clearing system's element, any 10 to 22 letters and digits count as a UTR if at least one is
+    /// a digit. After a label, at least one must also be a letter. Elsewhere a UTR needs a known
+    /// form (`Utr::has_known_form`).
     pub reference_elements: Vec<ReferenceElement>,
     /// Other ways in which the bank writes the debit account; `X`, `x`, `*` and `#` stand for any
     /// character.
@@ -487,7 +488,7 @@ impl BankProfile {
         written_file_name(pattern, self.customer_id.as_deref().unwrap_or_default(), id, number)
     }
     /// The identity in a name that [`BankProfile::file_name`] made; `None` if the name has none, or
-    /// has a number.
+    /// has a running number.
     pub fn message_id(&self, name: &str, parts: (&str, &str)) -> Option<MessageId> {
         (0..name.len()).find_map(|at| {
             let id = MessageId::parse(name.get(at..at + MessageId::LENGTH)?)?;

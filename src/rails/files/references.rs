@@ -3,8 +3,8 @@
 //! Banks put it into nearly every element that can hold text, with or without a label. The search
 //! order is:
 //!
-//! 1. the clearing system's own element (`ClrSysRef`, or the column `UTR`), if its text has a form
-//!    and length of the method;
+//! 1. the clearing system's own element (`ClrSysRef`, or the column `UTR`), if its text has a known
+//!    form and a length that the payment's method uses;
 //! 2. the elements that `[bank.profile] reference_elements` names;
 //! 3. a text after a label, if it has a letter;
 //! 4. a text with a known form; those whose length fits the method come first;

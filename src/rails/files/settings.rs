@@ -151,7 +151,7 @@ impl BankSettings {
                     .into(),
             );
         }
-        // A value in [bank] replaces the profile's. Nothing checks that it is lower.
+        // A value in [bank] replaces the profile's, even if it is higher.
         let batch_amount = table.batch_amount_maximum.or(profile.batch_amount_maximum.clone());
         let batch_amount_max = match &batch_amount {
             None => BATCH_AMOUNT_DEFAULT,
@@ -267,7 +267,8 @@ impl BankSettings {
     pub fn written_name(&self, name: &str) -> String {
         self.profile.characters.write_short(name, self.profile.name_characters_max)
     }
-    /// The identity in a name that `file_name` made; `None` if the name has none, or has a number.
+    /// The identity in a name that `file_name` made; `None` if the name has none, or has a running
+    /// number.
     pub fn message_id(&self, file_name: &str) -> Option<MessageId> {
         self.profile.message_id(file_name, self.format.0.file_name_parts())
     }

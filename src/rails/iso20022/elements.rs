@@ -11,9 +11,9 @@ use crate::rails::files::values::{Day, inr};
 const REFERENCE_LENGTH_MAX: usize = 35;
 
 /// The reference at a path, which must be there. Errors as for [`reference_at`].
-pub fn identity(element: &Element, name: &str) -> Result<String, FileError> {
-    reference_at(element, name)?
-        .ok_or_else(|| FileError::new(format!("{} lacks {name}", element.shown())))
+pub fn identity(element: &Element, path: &str) -> Result<String, FileError> {
+    reference_at(element, path)?
+        .ok_or_else(|| FileError::new(format!("{} lacks {path}", element.shown())))
 }
 
 /// The reference at a path, if there is one. `Err` if it has more than 35 characters or control

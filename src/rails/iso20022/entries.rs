@@ -9,8 +9,8 @@ use crate::rails::files::reports::{CHARGES, Sign, StatementLine};
 use crate::rails::files::values::{Day, EndToEndId};
 
 /// Turns an entry into its lines: one for each transaction, and one for charges that the entry
-/// includes. An entry gives one line for the whole if it has no transactions, or several of which
-/// one has no amount. An entry without a day has `default_day`.
+/// includes. If an entry has no transactions, or if it has several and one has no amount, it
+/// becomes one line with its whole amount. An entry without a day has `default_day`.
 pub fn read(
     entry: &Element,
     place: &str,
@@ -216,7 +216,8 @@ fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
 }
 
 /// The charges that an entry's amount includes beside the payment; `None` if it includes none. It
-/// includes them if the transaction's amount and the charges add up to the entry's.
+/// includes them if the transaction's amount and the charges add up to the entry's. The
+/// transaction's `Amt` is compared only for a debit, the amounts in `AmtDtls` always.
 fn charges_within(
     details: &Element,
     line_sign: Sign,

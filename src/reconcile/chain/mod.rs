@@ -67,7 +67,7 @@ pub struct BookMovement {
     pub block: Option<(i64, i64)>,
     /// Whether a deposit belongs to the transfer that its address was handed out to; `true` for a
     /// sweep and a refund.
-    pub is_with_its_owner: bool,
+    pub is_at_own_address: bool,
 }
 
 /// A difference that a comparison found. `subject` names the object, or the movement and our
@@ -97,10 +97,12 @@ impl BookMovement {
     }
 }
 
-/// Compares what the chain shows of some blocks with what the book has. `ours` are the addresses
-/// that were handed out. `written` is what the book has. `shown` is what the chain shows: it must
-/// have every movement of the token from or to `ours` in these blocks, and at each place of
-/// `written` the chain's movement, in any block and of any token.
+/// Compares `written`, what the book has, with `shown`, what the chain shows of some blocks. `ours`
+/// are the addresses that were handed out. The caller has to put into `shown`:
+///
+/// - every movement of the token from or to one of `ours` in these blocks;
+/// - for each place of `written`, the movement that the chain has there, in any block and of any
+///   token.
 pub fn compare(
     chain: ChainName,
     token: &AddressBytes,
@@ -126,10 +128,10 @@ pub fn compare(
         .collect();
     for seen in shown.iter().filter(|seen| seen.contract == *token) {
         let is_sweep = ours.contains(&seen.from_address);
-        let ours_of_it = if is_sweep { seen.from_address } else { seen.to_address };
-        if ours.contains(&ours_of_it) && !written.contains(&(&seen.place, is_sweep)) {
+        let our_address = if is_sweep { seen.from_address } else { seen.to_address };
+        if ours.contains(&our_address) && !written.contains(&(&seen.place, is_sweep)) {
             let LogPosition { transaction_hash, log_index } = &seen.place;
-            let address = ChainAddress::of_chain(chain.as_str(), ours_of_it);
+            let address = ChainAddress::of_chain(chain.as_str(), our_address);
             found.push(FoundDifference {
                 kind: DifferenceKind::MovementNotInBook,
                 subject: format!(
@@ -144,7 +146,7 @@ pub fn compare(
     found
 }
 
-/// What differs between a movement of the book and what the chain has in its place.
+/// What differs between a movement of the book and what the chain has at the same place.
 fn differing(
     token: &AddressBytes,
     blocks: &RangeInclusive<i64>,
@@ -160,7 +162,7 @@ fn differing(
         Some(seen) => {
             let is_same_payer = written.from_address.is_none_or(|from| from == seen.from_address);
             let is_same_recipient = seen.to_address == written.to_address;
-            if !is_same_payer || !is_same_recipient || !written.is_with_its_owner {
+            if !is_same_payer || !is_same_recipient || !written.is_at_own_address {
                 kinds.push((DifferenceKind::MovementAddress, written.units));
             }
             if seen.units != Some(written.units) {
@@ -213,7 +215,7 @@ impl AddressHolding {
 
 /// What an address should hold, and whether its balance fits that. All amounts are in millionths.
 /// The balance was read after the book, so it may already include movements that the book does not
-/// have yet. These movements are `above`, in the order of the chain: positive for incoming,
+/// have yet. `above` has these movements in the order of the chain: positive for incoming,
 /// negative for outgoing. The answer is the first amount that fits the balance: the book's amount,
 /// this amount plus the first of these movements, plus the first two, and so on. If none fits, the
 /// answer is the book's amount plus all of them.
@@ -317,7 +319,7 @@ mod tests {
             to_address,
             units: 5_000_000,
             block,
-            is_with_its_owner: true,
+            is_at_own_address: true,
         }
     }
 
@@ -421,7 +423,7 @@ mod tests {
             (
                 "another transfer",
                 vec![came()],
-                vec![BookMovement { is_with_its_owner: false, ..deposit() }],
+                vec![BookMovement { is_at_own_address: false, ..deposit() }],
                 vec![(MovementAddress, FIVE)],
             ),
             (

@@ -12,7 +12,7 @@ use crate::store::{Row, Tx};
 use crate::values;
 
 /// Completed deposits, each with whether its address was handed out to its transfer. Deposits of a
-/// simulated chain are left out: test mode may have had one of the same name before.
+/// simulated chain are left out: test mode may earlier have simulated a chain of the same name.
 const DEPOSITS: &str = "SELECT d.id, d.transaction_hash, d.log_index, d.from_address, \
  d.to_address, d.units, d.block_number, d.block_time, \
     CASE WHEN a.scope = d.scope AND a.transfer_id = d.transfer_id THEN 1 ELSE 0 END \
@@ -46,7 +46,7 @@ fn deposit(mut row: Row) -> Result<BookMovement, StoreError> {
         to_address: stored_address(row.bytes()?)?,
         units: row.int()?,
         block: Some((row.int_or_null()?.unwrap_or(0), row.int_or_null()?.unwrap_or(0))),
-        is_with_its_owner: row.bool()?,
+        is_at_own_address: row.bool()?,
     })
 }
 
@@ -59,7 +59,7 @@ fn sweep(mut row: Row) -> Result<BookMovement, StoreError> {
         to_address: stored_address(row.bytes()?)?,
         units: row.int()?,
         block: Some((row.int()?, row.int()?)),
-        is_with_its_owner: true,
+        is_at_own_address: true,
     })
 }
 
@@ -89,7 +89,7 @@ pub fn in_blocks(
 }
 
 /// What the book has of one movement, in any block: its completed deposits and its sweeps. `owner`
-/// is the account and mode of the recipient's address; without it no deposit is searched.
+/// is the account and mode of the recipient's address; without it no deposit is looked for.
 pub fn at_place(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -120,7 +120,7 @@ pub fn at_place(
 }
 
 /// Refunds that a real chain confirmed, completed since a moment of business time (Unix seconds),
-/// by account and identifier; one page, after the refund `after`.
+/// ordered by account and identifier; one page, after the refund `after`.
 pub fn refunds(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -149,7 +149,7 @@ pub fn refunds(
                 .map_or(Ok(AddressBytes::of_20([0; 20])), stored_address)?,
             units: row.int()?,
             block: None,
-            is_with_its_owner: true,
+            is_at_own_address: true,
         };
         Ok((scope, written))
     };

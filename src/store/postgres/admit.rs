@@ -7,8 +7,8 @@ use super::faults::fault;
 use super::fence::{self, Admission, Fence, Mark, Position};
 use crate::kernel::StoreError;
 
-/// Reads a server's position and has the fence judge it. Servers that lack the functions for this,
-/// or whose role may not call them, are not fenced.
+/// Reads a server's position and has the fence judge it. A server that lacks the functions for
+/// this, or does not let our role call them, is not fenced.
 pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, StoreError> {
     let before = fence.seen();
     let Some(position) = position(client).await? else {

@@ -7,8 +7,8 @@ use crate::kernel::StoreError;
 /// The error if sessions share back ends.
 pub(super) const POOLER: &str = "a connection pooler between hundi and PostgreSQL gives out \
     connections by transaction, and hundi needs its own: connect to PostgreSQL itself, or set the \
-    pooler to session mode (PgBouncer: pool_mode = session) with at least as many connections as \
-    HUNDI_DATABASE_CONNECTIONS on every node, and two more for each";
+    pooler to session mode (PgBouncer: pool_mode = session) with at least \
+    HUNDI_DATABASE_CONNECTIONS + 2 connections for each node";
 
 /// Why an exchange with the server failed.
 #[derive(Debug)]

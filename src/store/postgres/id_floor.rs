@@ -2,8 +2,8 @@
 //!
 //! Two transactions can commit in another order than that of their identifiers. A caller that
 //! pages a list from its last identifier would then never see an object that becomes visible later
-//! with a lower identifier. So a page ends before the first identifier that a running transaction
-//! may still use:
+//! with a lower identifier. So a page in rising order ends before the first identifier that a
+//! running transaction may still use:
 //!
 //! - A writing transaction takes an advisory lock with its first statement
 //!   ([`ANNOUNCE_WRITER`]). The lock's key is the database's time before it has the lock. The same

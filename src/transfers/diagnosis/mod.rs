@@ -77,7 +77,7 @@ impl DiagnosisCode {
             DiagnosisCode::Unrelated => {
                 "It moved other tokens, and nothing to this transfer's address."
             }
-            DiagnosisCode::NoToken => "It moved no token, perhaps the chain's own coin.",
+            DiagnosisCode::NoToken => "It moved no token; perhaps it sent the chain's own coin.",
             DiagnosisCode::Reverted => "It failed on the chain, so nothing moved.",
             DiagnosisCode::NotFound => "The chain does not know it.",
         }
@@ -169,7 +169,7 @@ fn of_deposit(
 ) -> Result<Finding, StoreError> {
     use Classification::{Exact, Late, Over, Partial, Unmatched, Unsupported};
     let missing = Some(funding::missing(transfer)?).filter(|missing| !missing.is_zero());
-    // Whether what the transfer received was used to pay, whatever became of the payout.
+    // It stays true if the payout then fails or comes back.
     let was_funded = transfer.status_history.last_at(TransferStatus::Funded).is_some();
     let late_by_seconds = late_by(transfer, deposit.block_time);
     let code = match (deposit.status, deposit.classification) {
@@ -213,8 +213,9 @@ fn of_deposit(
     })
 }
 
-/// The finding about a movement that only a node shows and that is no deposit. `followed_height` is
-/// how far the service has read the chain.
+/// The finding about a movement that a node shows and the book does not have, or has only as a
+/// dropped deposit. `None` if the movement does not concern the transfer. `followed_height` is the
+/// last block that the service has read.
 fn of_movement(
     transfer: &Transfer,
     movement: &SeenMovement,
@@ -248,7 +249,7 @@ fn of_movement(
         _ => None,
     };
     Ok(Some(Finding {
-        // A worthless token's amount would be read as money.
+        // Without a currency, an amount of some other token would be read as an amount of ours.
         amount: amount.filter(|_| currency.is_some()),
         currency,
         short_by,

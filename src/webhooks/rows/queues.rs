@@ -1,5 +1,6 @@
-//! The rows of queues, one for each endpoint: when its next delivery is due, and its failures. A
-//! row is short, because every turn of the worker writes some.
+//! The rows of queues, one for each endpoint: when its next delivery is due, its failures, the
+//! lease of its backlog, and the progress of its last replay (`replays.rs`). Rows are short,
+//! because every turn of the worker writes some of them.
 
 use std::time::Duration;
 
@@ -190,7 +191,7 @@ fn queue_recompute_due_unlocked(tx: &mut dyn Tx, id: EndpointId) -> Result<(), S
     Ok(())
 }
 
-/// Marks the queue of a deleted endpoint. Nothing in it is due any more.
+/// Closes the queue of a deleted endpoint. Nothing in it is due any more.
 pub fn queue_close(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE webhook_queues SET due_milliseconds = NULL, closed = ?2 WHERE endpoint_id = ?1",
@@ -256,11 +257,12 @@ pub fn queues_due(
 }
 
 /// Makes all waiting deliveries due earlier by `milliseconds`, because the clock that their due
-/// times were computed with was ahead. Moves the times with them that they, or the next attempts,
-/// are compared with: when an endpoint was disabled, when its failures and its last replay began.
+/// times were computed with was ahead. Also makes earlier what these times are compared with: when
+/// schedules, failures and the last replay began, when an endpoint was disabled, and when leases of
+/// queues end.
 pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
     for sql in [
-        // A time that is not there stays so.
+        // NULL stays NULL.
         "UPDATE webhook_queues SET due_milliseconds = due_milliseconds - ?1, \
          first_failure_milliseconds = first_failure_milliseconds - ?1, leased_until_milliseconds = \
          leased_until_milliseconds - ?1, replayed_milliseconds = replayed_milliseconds - ?1",

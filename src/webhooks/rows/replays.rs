@@ -75,7 +75,7 @@ pub fn replay_drop(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), 
 }
 
 /// Records that a replay of a range to an endpoint began, and how many deliveries it has begun.
-pub fn replayed_range(
+pub fn replay_note_range(
     tx: &mut dyn Tx,
     id: EndpointId,
     at_milliseconds: i64,
@@ -98,7 +98,11 @@ pub fn replayed_range(
 }
 
 /// Records that more deliveries of a range have begun.
-pub fn replayed_more(tx: &mut dyn Tx, id: EndpointId, begun_count: u64) -> Result<(), StoreError> {
+pub fn replay_note_more(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    begun_count: u64,
+) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE webhook_queues SET replayed_begun_count = replayed_begun_count + ?2 WHERE \
          endpoint_id = ?1 AND NOT closed",
@@ -109,7 +113,7 @@ pub fn replayed_more(tx: &mut dyn Tx, id: EndpointId, begun_count: u64) -> Resul
 
 /// Records that the delivery of one event begins again. It counts as part of a range that is under
 /// way, or of a replay that began at the same moment; otherwise it is a replay of its own.
-pub fn replayed_one(
+pub fn replay_note_one(
     tx: &mut dyn Tx,
     id: EndpointId,
     at_milliseconds: i64,
@@ -126,7 +130,7 @@ pub fn replayed_one(
     if added > 0 {
         return Ok(());
     }
-    replayed_range(tx, id, at_milliseconds, &Counted { deliveries_count: 1, before }, 1)
+    replay_note_range(tx, id, at_milliseconds, &Counted { deliveries_count: 1, before }, 1)
 }
 
 fn saturated(count: u64) -> i64 {
@@ -134,7 +138,7 @@ fn saturated(count: u64) -> i64 {
 }
 
 /// Endpoints to which a replay of a range is under way.
-pub fn replayed_endpoints(tx: &mut dyn Tx) -> Result<Vec<EndpointId>, StoreError> {
+pub fn replay_endpoints(tx: &mut dyn Tx) -> Result<Vec<EndpointId>, StoreError> {
     let rows = tx.rows("SELECT endpoint_id FROM webhook_replays", &[])?;
     rows.into_iter().map(|mut row| row.id()).collect()
 }

@@ -134,8 +134,8 @@ impl AttemptOutcome {
 /// Why an attempt ended without an answer; the text is for the endpoint's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeliveryError {
-    /// Some address of the host is neither global unicast with https, nor loopback where that is
-    /// allowed. Or the endpoint's URL is no longer allowed.
+    /// An address of the host is not allowed. Global unicast is allowed with https, and loopback
+    /// only if the attempt permits it. Or the endpoint's URL is no longer allowed.
     #[error("The host or one of its addresses is not allowed.")]
     AddressRefused,
     /// The name has no address, or no answer about it came in time.

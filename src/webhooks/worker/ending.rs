@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::turn;
-use super::{ATTEMPTS_WRITTEN_MAX, DeliveryWorker, StoreStep};
+use super::{ATTEMPTS_WRITTEN_MAX, DeliveryWorker, StepResult};
 use crate::webhooks::deliveries;
 use crate::webhooks::queue_leases;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
@@ -26,7 +26,7 @@ impl DeliveryWorker {
         self.handover.close();
         for step in [self.step.take(), self.backlog_step.take()].into_iter().flatten() {
             if let Ok(step) = timeout_at(deadline, step).await
-                && matches!(step, StoreStep::Turned { .. })
+                && matches!(step, StepResult::Turned { .. })
             {
                 self.note_step(step);
             }

@@ -101,7 +101,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
 }
 
 /// The result of a step.
-enum StoreStep {
+enum StepResult {
     /// A look for due times above `above_milliseconds`.
     Looked {
         above_milliseconds: i64,
@@ -115,7 +115,7 @@ enum StoreStep {
     },
 }
 
-type StepFuture = Pin<Box<dyn Future<Output = StoreStep> + Send>>;
+type StepFuture = Pin<Box<dyn Future<Output = StepResult> + Send>>;
 
 struct DeliveryWorker {
     app: Arc<AppState>,
@@ -186,7 +186,7 @@ impl DeliveryWorker {
             self.begin_steps();
             self.publish_offers();
             let has_work = self.looks.is_woken || self.is_signalled;
-            let alarm_at =
+            let wakes_at =
                 if has_work { self.rests_until } else { self.looks.wakes_at.max(self.rests_until) };
             tokio::select! {
                 biased;
@@ -205,9 +205,9 @@ impl DeliveryWorker {
                     if !self.is_signalled => self.is_signalled = true,
                 () = self.handover.notified() => {}
                 Ok(()) = self.sequencing.changed() => {}
-                () = sleep_until(self.yields_until.unwrap_or(alarm_at)),
+                () = sleep_until(self.yields_until.unwrap_or(wakes_at)),
                     if self.yields_until.is_some() => {}
-                () = sleep_until(alarm_at), if self.step.is_none() => self.looks.is_woken = true,
+                () = sleep_until(wakes_at), if self.step.is_none() => self.looks.is_woken = true,
             }
         }
     }
@@ -344,7 +344,7 @@ impl DeliveryWorker {
         let (app, finished) = (self.app.clone(), Arc::new(finished));
         Some(Box::pin(async move {
             let turn = turn::run(app, requests, finished, now_milliseconds).await;
-            StoreStep::Turned { turn, was_cautious }
+            StepResult::Turned { turn, was_cautious }
         }))
     }
 
@@ -361,13 +361,13 @@ impl DeliveryWorker {
                     Ok(rows::queues_due(tx, above_milliseconds, horizon_milliseconds, LOOKED_MAX)?)
                 })
                 .await;
-            StoreStep::Looked { above_milliseconds, began_milliseconds, queues }
+            StepResult::Looked { above_milliseconds, began_milliseconds, queues }
         })
     }
 
-    fn note_step(&mut self, step: StoreStep) {
+    fn note_step(&mut self, step: StepResult) {
         match step {
-            StoreStep::Looked { above_milliseconds, began_milliseconds, queues } => match queues {
+            StepResult::Looked { above_milliseconds, began_milliseconds, queues } => match queues {
                 Ok(queues) => self.note_look(above_milliseconds, began_milliseconds, &queues),
                 Err(failure) => {
                     tracing::error!(
@@ -378,7 +378,7 @@ impl DeliveryWorker {
                     self.rest();
                 }
             },
-            StoreStep::Turned { turn, was_cautious } => self.note_turn(turn, was_cautious),
+            StepResult::Turned { turn, was_cautious } => self.note_turn(turn, was_cautious),
         }
     }
 
@@ -480,7 +480,7 @@ impl DeliveryWorker {
 }
 
 /// Waits for the end of a running step; forever, if none runs.
-async fn ended(step: &mut Option<StepFuture>) -> StoreStep {
+async fn ended(step: &mut Option<StepFuture>) -> StepResult {
     match step {
         Some(step) => step.await,
         None => std::future::pending().await,

@@ -218,7 +218,7 @@ fn write_reading(
         } else {
             let drained = (&reading.held, queue_lease_ends_milliseconds);
             let drained = reading.is_drained.then_some(drained);
-            deliveries::claim_except_held(
+            deliveries::claim_beside_held(
                 tx,
                 endpoint_id,
                 &reading.due,

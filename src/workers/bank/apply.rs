@@ -44,7 +44,7 @@ pub struct PaymentReport {
     pub amount: Option<Money>,
     pub event: ReportedEvent,
     /// The bank refused the whole file or batch that has the payment.
-    pub is_within_whole: bool,
+    pub is_whole_refused: bool,
     /// A movement on the account, rather than a status.
     pub is_booked: bool,
     /// The file of ours that the report names; `None` for a movement.
@@ -201,8 +201,10 @@ impl ReportedPayment<'_> {
         match self.payout.status {
             PayoutStatus::Processing => {}
             PayoutStatus::Failed => {
-                let is_explained = self.instruction.attention == Some(Attention::ReturnedAndFailed);
-                if is_explained || !self.is_another_debit(utr) {
+                // The operator failed the payout after its payment had come back, so this payment
+                // is not new.
+                let is_old = self.instruction.attention == Some(Attention::ReturnedAndFailed);
+                if is_old || !self.is_another_debit(utr) {
                     return Ok(ReportEffect::Ignored);
                 }
                 return self.paid_after(tx, now, Attention::PaidAfterFailed);
@@ -238,7 +240,7 @@ impl ReportedPayment<'_> {
             tracing::warn!(payout = %self.payout.id, "the bank's reference has an unusual form");
         }
         let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };
-        // The operator queued it again, but it was paid from the first file after all.
+        // If the operator queued it again, it was paid from an earlier file after all.
         let is_going_out = self.instruction.status == InstructionStatus::Writing;
         rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
@@ -255,7 +257,7 @@ impl ReportedPayment<'_> {
         rows::note_entry(tx, self.payout.id, self.report.entry_reference.as_deref())
     }
 
-    /// The bank paid although the money is on its way back to the sender.
+    /// The bank paid a payout that had failed or come back, so its refund is held.
     fn paid_after(
         &mut self,
         tx: &mut dyn Tx,
@@ -301,7 +303,7 @@ impl ReportedPayment<'_> {
                 Ok(ReportEffect::Applied)
             }
             (PayoutStatus::Processing, RefusalMeaning::Ours) => {
-                let attention = if self.report.is_within_whole {
+                let attention = if self.report.is_whole_refused {
                     Attention::FileRefused
                 } else {
                     Attention::RefusedForUs
@@ -323,8 +325,8 @@ impl ReportedPayment<'_> {
     fn returned(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
         match self.payout.status {
             PayoutStatus::Processing if self.was_contradicted() => Ok(ReportEffect::Ignored),
-            // It does not fail: the bank may book the payment again, which only the operator can
-            // find out.
+            // The payout does not fail, because the bank may book the payment again. Only the
+            // operator can find that out.
             PayoutStatus::Processing => {
                 self.raise_attention(tx, now, Attention::ReturnedWhileProcessing)
             }
@@ -396,7 +398,7 @@ pub fn line(
         end_to_end_id,
         amount: Some(line.amount),
         event,
-        is_within_whole: false,
+        is_whole_refused: false,
         is_booked: true,
         message_id: None,
         reason: line.reason.clone(),
@@ -465,8 +467,8 @@ fn booked_together(
 }
 
 /// Applies a debit that paid several payouts. It names no reference for any single one, so none
-/// settles by it. A payout that had failed or come back is handed to the operator; if there are
-/// several of these, the answer names only the last.
+/// settles by it. Payouts that had failed now wait for the operator; the answer names the last of
+/// these.
 fn shared_debit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -486,16 +488,15 @@ fn shared_debit(
             end_to_end_id: Some(EndToEndId::of(instruction.payout_id)),
             amount: None,
             event: ReportedEvent::Paid,
-            is_within_whole: false,
+            is_whole_refused: false,
             is_booked: true,
             message_id: None,
             reason: Reason::default(),
             references: References::new(),
             entry_reference: None,
         };
-        let one = payment(tx, now, file, &report)?;
-        if matches!(one, ReportEffect::Attention(..)) {
-            outcome = one;
+        if let found @ ReportEffect::Attention(..) = payment(tx, now, file, &report)? {
+            outcome = found;
         }
     }
     Ok(outcome)

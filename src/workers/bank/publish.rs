@@ -1,10 +1,10 @@
 //! Writes payouts into files for the bank. Whatever stops the process or the machine, no payout is
 //! sent twice unless the operator says so.
 //!
-//! There are five steps, in this order. The claim is recorded. The file is written durably to
-//! `staging`, a folder that no agent sees. That is recorded. The file is renamed into the outbox.
-//! That is recorded. A restart concludes what happened from the record and from `staging`
-//! ("claimed" is the status `writing`):
+//! There are five steps, in this order. The payouts are recorded as claimed for the file. The file
+//! is written durably to `staging`, a folder that no agent sees. That is recorded. The file is
+//! renamed into the outbox. That is recorded. A restart concludes what happened from the record and
+//! from `staging` ("claimed" is the status `writing`):
 //!
 //! | recorded | file in staging | conclusion | action |
 //! |---|---|---|---|
@@ -15,8 +15,8 @@
 //! | published | yes | a power cut undid the rename | outcome unknown |
 //!
 //! A payout of unknown outcome waits for the operator, and is never sent again automatically. Each
-//! update of the record has the status before it in its condition. So if a worker's lease ends
-//! within its turn, only one of that worker and its successor continues with a file.
+//! update of the record has the file's previous status in its `WHERE`. So if a worker's lease ends
+//! within its turn, either that worker or its successor continues with a file, never both.
 
 use sha2::{Digest, Sha256};
 
@@ -186,24 +186,24 @@ impl Bank {
             .await?)
     }
 
-    /// Records that a file goes from the status `from` to `status`. If that is `Unknown`, its
-    /// payouts are marked as of unknown outcome. `Err` if another worker has recorded something
-    /// since.
+    /// Records that a file goes from the status `from` to `to`. If `to` is `Unknown`, the outcome
+    /// of its payouts is marked as unknown. `Err` if its status is no longer `from`, because
+    /// another worker has changed it.
     async fn record_end(
         &self,
         app: &AppState,
         id: MessageId,
         from: MessageStatus,
-        status: MessageStatus,
+        to: MessageStatus,
         turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
         let services = app.services.clone();
         let record = move |tx: &mut dyn Tx, now: &mut Now| {
-            if !rows::end_message(tx, now, id, from, status)? {
+            if !rows::end_message(tx, now, id, from, to)? {
                 return Ok(None);
             }
             let mut marked_count = 0;
-            if status == MessageStatus::Unknown {
+            if to == MessageStatus::Unknown {
                 for instruction in rows::of_message(tx, id)? {
                     marked_count += usize::from(mark_unknown(tx, now, &services, &instruction)?);
                 }
@@ -217,7 +217,7 @@ impl Bank {
                 "another worker has changed the status of {id} meanwhile"
             )));
         }
-        if status == MessageStatus::Unknown {
+        if to == MessageStatus::Unknown {
             tracing::error!(message = %id, "it is unknown whether the bank saw this file: its \
              payouts wait for the operator");
         }
@@ -228,7 +228,7 @@ impl Bank {
     pub async fn recover(&self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
-            // Files of earlier versions have no number in their names.
+            // Earlier versions did not store a file's name. Such a name has no number.
             let name = message.file_name.unwrap_or_else(|| self.settings.file_name(message.id, 0));
             let is_staged = self.folders.is_staged(&name)?;
             let is_same_boot = message.boot.is_some() && message.boot == self.boot;
@@ -248,7 +248,8 @@ impl Bank {
                 self.folders.unstage(&name)?;
             }
         }
-        // What is still in staging belongs to files that have ended.
+        // What is still in staging belongs to files that have ended, unless another worker has
+        // begun one since.
         for name in self.folders.staged()? {
             let (asked, id_in_name) = (name.clone(), self.settings.message_id(&name));
             let find = move |tx: &mut dyn Tx, _: &mut Now| {

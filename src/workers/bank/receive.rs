@@ -33,10 +33,10 @@ enum FileHistory {
     New,
     /// It was applied.
     Applied,
-    /// Another file with its message identity was applied, and this one adds nothing: it has the
-    /// same statements, or the bank says that it is a copy.
+    /// An earlier file had the same message identity, and this one adds nothing. Either all its
+    /// statements are known, or it has none and the bank says that it is a copy.
     Copy,
-    /// Another file with its message identity was applied, and this one differs.
+    /// An earlier file had the same message identity, and this one differs.
     Contradicts,
 }
 
@@ -112,8 +112,8 @@ impl Bank {
         };
         match self.begin_if_new(app, sha256, &incoming).await? {
             FileHistory::Contradicts => {
-                let reason = "another file with this message identity was applied before; this \
-                 one holds something else, so it was left alone";
+                let reason = "another file with this message identity came before; this one holds \
+                 something else, so it was not applied";
                 return self.refuse(app, seen, &mark, reason, turn);
             }
             FileHistory::Applied | FileHistory::Copy => {
@@ -310,6 +310,7 @@ impl Bank {
         report: StatusReport,
     ) -> Result<Vec<PaymentReport>, Stopped> {
         let mut reports = Vec::new();
+        // Refused files, with the method `None`, and refused batches, with their method.
         let mut refused_wholes = Vec::new();
         let is_refused = |status: &ReportedStatus| status.meaning == Some(StatusMeaning::Refused);
         if let (Some(original), Some(status)) = (report.original, report.whole)
@@ -337,12 +338,12 @@ impl Bank {
             }
         }
         for payment in report.payments {
-            let is_within_whole =
+            let is_whole_refused =
                 payment.end_to_end_id.is_some_and(|id| refused_members.contains_key(&id));
             let code = payment.status.reason.code.as_deref();
             let event = match payment.status.meaning {
                 Some(StatusMeaning::Paid) => ReportedEvent::Paid,
-                Some(StatusMeaning::Refused) if is_within_whole => {
+                Some(StatusMeaning::Refused) if is_whole_refused => {
                     ReportedEvent::Refused(reasons::refusal_within_whole(code))
                 }
                 Some(StatusMeaning::Refused) => ReportedEvent::Refused(reasons::refusal(code)),
@@ -352,7 +353,7 @@ impl Bank {
                 end_to_end_id: payment.end_to_end_id,
                 amount: payment.amount,
                 event,
-                is_within_whole,
+                is_whole_refused,
                 is_booked: false,
                 message_id: report.original,
                 reason: payment.status.reason,
@@ -370,7 +371,7 @@ impl Bank {
                 end_to_end_id: Some(end_to_end_id),
                 amount: None,
                 event: ReportedEvent::Refused(reasons::refusal_within_whole(code)),
-                is_within_whole: true,
+                is_whole_refused: true,
                 is_booked: false,
                 message_id: Some(message_id),
                 reason,
@@ -382,8 +383,8 @@ impl Bank {
     }
 }
 
-/// Counts what a report changed, and raises the alarm if the operator is needed. The alarm is
-/// raised here, because the transaction can run twice.
+/// Counts what a report changed, and raises the alarm if the operator is needed: here and not in
+/// the transaction, which can run twice.
 fn count(app: &AppState, counts: &mut Counts, turn: &mut TurnReport, outcome: ReportEffect) {
     match outcome {
         ReportEffect::Applied => counts.applied += 1,

@@ -1068,7 +1068,7 @@ class Payout(TypedDict):
     unique_transaction_reference: NotRequired[str | None]
     """The UTR, by which the beneficiary's bank knows the payment."""
     waits_until: NotRequired[int | None]
-    """Until when the payout waits, in Unix seconds, because the bank takes none of its method now; null where it does not wait."""
+    """Until when the payout waits, in Unix seconds, because the bank takes no payouts of its method now; null where it does not wait."""
     settled_at: NotRequired[int | None]
     """When the payout settled, in Unix seconds."""
     failure: NotRequired[PayoutFailure | None]

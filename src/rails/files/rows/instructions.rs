@@ -225,7 +225,8 @@ pub fn of_message(tx: &mut dyn Tx, message_id: MessageId) -> Result<Vec<Journall
     tx.rows(&sql, values![message_id.0])?.into_iter().map(journalled).collect()
 }
 
-/// Changes an instruction's status; a status other than `from` is a conflict.
+/// Changes an instruction's status from `from`, and sets its file, or removes it if `message_id` is
+/// `None`. A status other than `from` is a conflict.
 pub fn advance(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,

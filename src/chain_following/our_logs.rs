@@ -21,8 +21,8 @@ use crate::transfers;
 /// still fits into the book.
 const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 
-/// A movement that concerns us, with its log.
-pub(super) struct OwnedLog {
+/// A log of a movement to or from one of our addresses, with that movement.
+pub(super) struct OurLog {
     pub(super) log: Log,
     pub(super) movement: TokenMovement,
     /// Whether it left one of our addresses.
@@ -36,7 +36,7 @@ impl Follower {
     /// Finds the logs that concern our addresses, in the order of the chain. The addresses are read
     /// before the transaction that credits. That is safe, because an address is committed before
     /// its payer can know it.
-    pub(super) async fn owned_logs(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
+    pub(super) async fn our_logs(&self, logs: &[Log]) -> Result<Vec<OurLog>, FollowError> {
         let mut moved: Vec<(Log, TokenMovement)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
         let mut addresses: BTreeSet<AddressBytes> = BTreeSet::new();
@@ -79,13 +79,13 @@ impl Follower {
             Ok((ours, transfer_contracts))
         });
         let (ours, transfer_contracts) = ours.await.map_err(store_error)?;
-        let mut owned_logs: Vec<OwnedLog> = moved
+        let mut our_logs: Vec<OurLog> = moved
             .into_iter()
             .filter(|(_, movement)| ours.contains(&movement.to) || ours.contains(&movement.from))
             .map(|(log, movement)| {
                 let is_sweep = ours.contains(&movement.from);
                 let address = if is_sweep { movement.from } else { movement.to };
-                OwnedLog {
+                OurLog {
                     is_sweep,
                     is_token: self
                         .chain
@@ -96,32 +96,32 @@ impl Follower {
             })
             // A former contract counts as the token only for a transfer whose caller was shown it.
             // If it is configured as another token, its other movements are kept as that token's.
-            .filter(|owned| owned.is_token || self.chain.symbol(&owned.log.contract).is_some())
+            .filter(|our| our.is_token || self.chain.symbol(&our.log.contract).is_some())
             .collect();
-        owned_logs.sort_by_key(|owned| (owned.log.block_number, owned.log.log_index));
-        Ok(owned_logs)
+        our_logs.sort_by_key(|our| (our.log.block_number, our.log.log_index));
+        Ok(our_logs)
     }
 
     /// Checks logs that concern us against the headers and receipts in `known`, and turns them into
     /// movements and sweeps. What did not happen, or does not fit into the book, is logged and left
-    /// out. `final_height` is `None` for blocks above the final view.
+    /// out. `final_height` is the height of the final view; `None` for blocks above it.
     pub(super) fn movements_of(
         &self,
         lead: &dyn ChainNode,
-        owned_logs: &[OwnedLog],
+        our_logs: &[OurLog],
         known: &BlockData,
         final_height: Option<i64>,
     ) -> Result<(Vec<Movement>, Vec<Sweep>), FollowError> {
         let (mut movements, mut sweeps) = (Vec::new(), Vec::new());
-        for owned in owned_logs {
-            let number = owned.log.block_number.0;
+        for our in our_logs {
+            let number = our.log.block_number.0;
             let doubt = |doubt| self.doubted(lead, doubt);
             let header =
                 known.headers.get(&number).ok_or_else(|| doubt(VerifyError::Stale(number)))?;
-            if header.hash != owned.log.block_hash {
+            if header.hash != our.log.block_hash {
                 return Err(doubt(VerifyError::WrongFork(number)));
             }
-            if !verify::has_happened(&owned.log, known.receipts.get(&owned.log.transaction_hash))
+            if !verify::has_happened(&our.log, known.receipts.get(&our.log.transaction_hash))
                 .map_err(doubt)?
             {
                 tracing::warn!(
@@ -130,10 +130,10 @@ impl Follower {
                 );
                 continue;
             }
-            let is_token = owned.is_token;
-            let decimals = self.chain.decimals(&owned.log.contract);
+            let is_token = our.is_token;
+            let decimals = self.chain.decimals(&our.log.contract);
             let units_max = if is_token { MOVEMENT_UNITS_MAX } else { i64::MAX };
-            let Some(units) = millionths(owned.movement.value, decimals)
+            let Some(units) = millionths(our.movement.value, decimals)
                 .filter(|units| (1..=units_max).contains(units))
             else {
                 tracing::warn!(
@@ -143,16 +143,16 @@ impl Follower {
                 );
                 continue;
             };
-            let transaction_hash = self.chain.kind().write_hash(&owned.log.transaction_hash);
+            let transaction_hash = self.chain.kind().write_hash(&our.log.transaction_hash);
             let time = header.timestamp.0;
-            if owned.is_sweep {
+            if our.is_sweep {
                 if is_token {
                     sweeps.push(Sweep {
                         transaction_hash,
-                        log_index: owned.log.log_index.0,
-                        from_address: owned.movement.from,
-                        to_address: owned.movement.to,
-                        contract: owned.log.contract,
+                        log_index: our.log.log_index.0,
+                        from_address: our.movement.from,
+                        to_address: our.movement.to,
+                        contract: our.log.contract,
                         units,
                         block_number: number,
                         block_time: time,
@@ -169,13 +169,13 @@ impl Follower {
             };
             movements.push(Movement {
                 transaction_hash,
-                log_index: owned.log.log_index.0,
-                from_address: owned.movement.from,
-                to_address: owned.movement.to,
-                contract: Some(owned.log.contract),
+                log_index: our.log.log_index.0,
+                from_address: our.movement.from,
+                to_address: our.movement.to,
+                contract: Some(our.log.contract),
                 asset: self
                     .chain
-                    .symbol(&owned.log.contract)
+                    .symbol(&our.log.contract)
                     .filter(|_| !is_token)
                     .unwrap_or(Currency::Usdt.as_str())
                     .to_owned(),
