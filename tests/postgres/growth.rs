@@ -175,9 +175,7 @@ fn round(
         load.end();
         let journals: Vec<_> =
             writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
-        until("the outbox to be empty", Duration::from_secs(60), || {
-            (database.value("SELECT COUNT(*) FROM outbox") == "0").then_some(())
-        });
+        database.until_sequenced();
         is_over.store(true, Ordering::Relaxed);
         (
             journals.iter().map(|journal| journal.slowest).max().unwrap_or_default(),

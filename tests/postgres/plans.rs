@@ -71,6 +71,13 @@ const LISTED_BY: [(&str, &[&str]); 5] = [
     ("quote_locks", &["transfer_id"]),
 ];
 
+/// Waits for the last event of each payment, which says that its advice is available.
+fn until_last_event(database: &Database) {
+    let rows = "payouts WHERE advice_available_at IS NULL";
+    database.until_none(rows, "every payout should have an advice");
+    database.until_sequenced();
+}
+
 /// Copies a row of the account with this key over and over, as objects of yesterday.
 fn fill(database: &Database, scope: &str, rows_count: u64) {
     fill_with(database, scope, (1, rows_count), false);
@@ -161,6 +168,7 @@ fn costs(damage: &str, fault: Option<&str>) -> Costs {
     receiver.register(&mut unknown);
     steps::six_steps(&mut known, "100.00");
     steps::six_steps(&mut unknown, "100.00");
+    until_last_event(&database);
     let scope_of = |order: &str| {
         database.value(&format!("SELECT scope FROM transfers ORDER BY id {order} LIMIT 1"))
     };
@@ -219,6 +227,7 @@ fn blocks_of_lists(fault: Option<&str>) -> Vec<(String, u64)> {
     database.sql("CREATE EXTENSION pg_stat_statements");
     let mut client = nodes.client();
     let payment = steps::six_steps(&mut client, "100.00");
+    until_last_event(&database);
     let scope = database.value("SELECT scope FROM transfers");
     // An event of the transfer is copied, and not one of another object.
     database.sql("DELETE FROM events WHERE linked_object <> 'transfer'");
@@ -244,18 +253,30 @@ fn blocks_of_lists(fault: Option<&str>) -> Vec<(String, u64)> {
             let id = |row: &serde_json::Value| row["id"].as_str().expect("an id").to_owned();
             page["data"].as_array().expect("rows").iter().map(id).collect()
         };
-        // A node that lost its connections makes new ones.
-        until("the list", Duration::from_secs(30), || {
-            client.once("GET", &path, None, None).ok().filter(|page| page.is_success())
-        });
+        // Each lane that lost its connection may refuse one request before it makes a new one.
+        let mut page_of = |path: &str| {
+            until("the list", Duration::from_secs(30), || {
+                client.once("GET", path, None, None).ok().filter(|page| page.is_success())
+            })
+        };
+        page_of(&path);
         database.sql("SELECT pg_stat_statements_reset()");
         let mut walked = Vec::new();
         for _ in 0..PREPARED_CALLS {
-            let first = client.get(&path).expect_success("a list");
+            let first = page_of(&path).expect_success("a list");
             let last = ids(&first).pop().expect("a row");
-            let next = client.get(&format!("{path}&starting_after={last}"));
+            let next = page_of(&format!("{path}&starting_after={last}"));
             let next = ids(&next.expect_success("the next page"));
-            let back = client.get(&format!("{path}&ending_before={}", next[0]));
+            assert!(
+                !next.is_empty(),
+                "nothing comes after {last} of {:?}: {:?}",
+                ids(&first),
+                database.sql(
+                    "SELECT linked_object, encode(linked_id, 'hex'), COUNT(*), MAX(type) FROM \
+                     events GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 9"
+                )
+            );
+            let back = page_of(&format!("{path}&ending_before={}", next[0]));
             // It begins with the row nearest to its cursor.
             let mut back = ids(&back.expect_success("the page before"));
             back.reverse();
@@ -307,6 +328,7 @@ fn blocks_of_console(damage: &str) -> (usize, Vec<(f64, f64, String)>) {
         database.sql(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"));
     }
     steps::six_steps(&mut nodes.client(), "100.00");
+    until_last_event(&database);
     let scope = database.value("SELECT scope FROM transfers");
     database.sql("ANALYZE");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

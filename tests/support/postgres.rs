@@ -342,16 +342,28 @@ impl Database {
         Held { go: Some(go), thread: Some(thread) }
     }
 
+    /// Waits until all that has happened is an event.
+    pub fn until_sequenced(&self) {
+        self.until_none("outbox", "the outbox should be empty");
+    }
+
     /// Waits until so many connections of this database wait for a lock.
     pub fn until_waiting(&self, count: usize) {
-        let started = Instant::now();
         let text = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND \
          wait_event_type = 'Lock'";
-        while self.value(text) != count.to_string() {
-            assert!(
-                started.elapsed() < START_PATIENCE,
-                "{count} connections should wait for a lock"
-            );
+        let what = format!("{count} connections should wait for a lock");
+        self.until(&what, text, &count.to_string());
+    }
+
+    /// Waits until no row is found in `rows`, which is a table with conditions.
+    pub fn until_none(&self, rows: &str, what: &str) {
+        self.until(what, &format!("SELECT COUNT(*) FROM {rows}"), "0");
+    }
+
+    fn until(&self, what: &str, text: &str, wanted: &str) {
+        let started = Instant::now();
+        while self.value(text) != wanted {
+            assert!(started.elapsed() < START_PATIENCE, "{what}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
