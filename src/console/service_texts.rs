@@ -4,6 +4,7 @@
 
 use super::blocks::word;
 use super::texts::Words;
+use crate::reconcile::BANK_SAYS;
 use crate::screening::UNREADABLE;
 use crate::screening::hit::EVIDENCE_SEPARATOR;
 use crate::screening::hits;
@@ -33,8 +34,8 @@ impl Words {
         parts.join(EVIDENCE_SEPARATOR)
     }
 
-    /// The list and the entry of a hit. A hit without an entry gets a word instead: one word for a
-    /// name that cannot be compared, another for the operator's own refusal.
+    /// The list and the entry of a hit. A hit without an entry gets a word instead: one word for
+    /// what was not compared in full, another for the operator's own refusal.
     pub fn listed(&self, list: &str, entry_id: &str) -> String {
         match (list, entry_id) {
             (UNREADABLE, _) => word(self, "unreadable"),
@@ -55,9 +56,13 @@ impl Words {
     }
 
     /// A reason or a detail that the service wrote. If a refusal ended an approval request, the
-    /// refusal is the reason.
+    /// refusal is the reason. The bank's words at the end of a difference's detail stay as they
+    /// are.
     pub fn service_text(&self, text: &str) -> String {
-        self.translated(SERVICE, text).unwrap_or_else(|| self.refusal(text))
+        let mut parts = text.split(BANK_SAYS);
+        let own = parts.next().unwrap_or("");
+        let own = self.translated(SERVICE, own).unwrap_or_else(|| self.refusal(own));
+        parts.fold(own, |said, words| said + &self.with("service.bank_says", [("words", words)]))
     }
 }
 
@@ -281,6 +286,16 @@ mod tests {
         // The reason of a request that ended because its decision would now be declined.
         let declined = "payout_01: it is settled, which does not take this decision".to_owned();
         assert_eq!(left(&[declined.replace("payout_01", "P1")], Words::service_text), [""; 0]);
+        // What the bank says of a payout follows, in its own words.
+        for attention in Attention::ALL {
+            let told = format!("{}{BANK_SAYS}AC04{BANK_SAYS}X7; X8", attention.meaning());
+            assert_eq!(left(std::slice::from_ref(&told), Words::service_text), [""; 0]);
+            assert_eq!(texts::all()[0].service_text(&told), told);
+            for words in others() {
+                let said = words.service_text(&told);
+                assert!(said.contains("AC04") && said.ends_with("X7; X8"), "{said}");
+            }
+        }
         let unknown = left(&["it was left alone".to_owned()], Words::service_text);
         assert_eq!(unknown.len(), others().count(), "the control");
     }

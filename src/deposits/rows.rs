@@ -138,6 +138,10 @@ pub fn mark_given_back(
     tx.execute_one(sql, values![scope, id])
 }
 
+/// SQL for the deposits that counted towards a transfer.
+const COUNTED: &str = "scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND \
+                       classification NOT IN ('unmatched', 'unsupported')";
+
 /// The deposits that counted towards a transfer and completed by `until` (Unix seconds of business
 /// time): the oldest `rows_max` of them, and how many there are in all.
 pub fn counted_for_transfer(
@@ -147,19 +151,35 @@ pub fn counted_for_transfer(
     until: i64,
     rows_max: i64,
 ) -> Result<(Vec<Deposit>, i64), StoreError> {
-    const COUNTED: &str = "scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND \
-     completed_at <= ?3 AND classification NOT IN ('unmatched', 'unsupported')";
+    let counted = format!("{COUNTED} AND completed_at <= ?3");
     let count = tx.row(
-        &format!("SELECT COUNT(*) FROM deposits WHERE {COUNTED}"),
+        &format!("SELECT COUNT(*) FROM deposits WHERE {counted}"),
         values![scope, transfer_id, until],
     )?;
-    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE {COUNTED} ORDER BY id LIMIT ?4");
+    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE {counted} ORDER BY id LIMIT ?4");
     let found = tx
         .rows(&sql, values![scope, transfer_id, until, rows_max])?
         .into_iter()
         .map(read)
         .collect::<Result<_, _>>()?;
     Ok((found, count.map_or(Ok(0), |mut row| row.int())?))
+}
+
+/// The addresses whose deposits counted towards a transfer: each once and in rising order, at most
+/// `rows_max` of them.
+pub fn payers_of_transfer(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    rows_max: i64,
+) -> Result<Vec<AddressBytes>, StoreError> {
+    let sql = format!(
+        "SELECT DISTINCT from_address FROM deposits WHERE {COUNTED} ORDER BY from_address LIMIT ?3"
+    );
+    tx.rows(&sql, values![scope, transfer_id, rows_max])?
+        .into_iter()
+        .map(|mut row| stored_address(row.bytes()?))
+        .collect()
 }
 
 /// Whether the transfer has a deposit, final or not, that did not fail: dropped and unsupported

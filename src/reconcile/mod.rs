@@ -19,6 +19,8 @@ use rows::{Differing, PayoutPage};
 
 /// The most differences of one kind that are listed; all are counted.
 pub const DIFFERENCES_SHOWN_MAX: usize = 1_000;
+/// Stands before each of the bank's own words in a difference's detail.
+pub const BANK_SAYS: &str = "; the bank says ";
 /// The most payouts, or lines of bank statements, that one query reads.
 const PAGE_ROWS_MAX: i64 = 1_000;
 
@@ -310,7 +312,7 @@ fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
     };
     let mut detail = waiting.attention.meaning().to_owned();
     for said in [waiting.reason_code, waiting.reason_text].into_iter().flatten() {
-        detail.push_str("; the bank says ");
+        detail.push_str(BANK_SAYS);
         detail.push_str(&said);
     }
     Difference {

@@ -312,8 +312,8 @@ impl ScreeningQuestion {
 pub struct ScreeningHit {
     /// The list's name, or [`UNREADABLE`].
     pub list: &'static str,
-    /// The list's own identifier of the entry; with [`UNREADABLE`], a word that says why the name
-    /// was not compared, or not in full.
+    /// The list's own identifier of the entry; with [`UNREADABLE`], a word that says why somebody
+    /// or something was not compared, or not in full.
     pub entry_id: String,
     /// A hash of the entry's content: a decision about it holds while this stays the same.
     pub entry_hash: [u8; 32],
@@ -341,7 +341,8 @@ pub struct ScreeningFinding {
 /// The most undecided hits of a sender or beneficiary that are stored. Beyond these, only two kinds
 /// are kept: hits that are open already, and hits of names that were not compared, or not in full.
 pub const HITS_MAX: usize = 20;
-/// The value of `list` for a name that was not compared, or not in full.
+/// The value of `list` for a name that was not compared, or not in full, and for more paying
+/// addresses than are compared.
 pub const UNREADABLE: &str = "unreadable";
 
 impl ScreeningFinding {

@@ -13,20 +13,21 @@ use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::screening::hits;
-use crate::screening::{Screening, ScreeningHit};
+use crate::screening::{Screening, ScreeningFinding, ScreeningHit, UNREADABLE};
 use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// A payout whose transfer has more counted deposits than this is held. Only so many are read here,
-/// so some paying addresses would not be screened again.
-const DEPOSITS_MAX: i64 = 100;
+/// The most paying addresses of one transfer that one transaction compares, however many deposits
+/// they made. If more paid, the payout is held, and the operator's approval covers the others.
+pub const PAYERS_MAX: usize = 1_000;
 
 /// Screens everybody concerned: the sender, the beneficiary with the holder name that its bank
 /// gave, the addresses that paid, and the address of a refund. Keeps the hits for the operator and
 /// stops payouts to a beneficiary with a hit. Answers whether the payout may go on: nobody is on a
 /// list, or the operator cleared everybody who is. It may not go on if the beneficiary cannot be
-/// paid for another reason, or if the transfer has more than `DEPOSITS_MAX` counted deposits.
+/// paid for another reason, or if more than [`PAYERS_MAX`] addresses paid and the operator has not
+/// approved that.
 pub fn screen_everybody(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -42,10 +43,12 @@ pub fn screen_everybody(
     beneficiaries::rescreen(tx, now, services, scope, beneficiary.id)?;
     let found = beneficiaries::rows::find(tx, scope, beneficiary.id)?;
     is_clear &= found.is_some_and(|beneficiary| beneficiary.is_payable());
-    let (paid, count) =
-        deposits::rows::counted_for_transfer(tx, scope, transfer.id, i64::MAX, DEPOSITS_MAX)?;
-    is_clear &= count <= DEPOSITS_MAX;
-    let payers = paid.iter().map(|deposit| deposit.from_address);
+    let payers_asked = PAYERS_MAX as i64 + 1;
+    let payers = deposits::rows::payers_of_transfer(tx, scope, transfer.id, payers_asked)?;
+    if payers.len() > PAYERS_MAX {
+        is_clear &= !are_too_many_payers(tx, now, services, transfer)?;
+    }
+    let payers = payers.into_iter().take(PAYERS_MAX);
     let refund = transfer.refund_address.iter().map(|address| *address.bytes());
     let addresses: BTreeSet<_> = payers.chain(refund).collect();
     for address in addresses {
@@ -73,4 +76,34 @@ pub(super) fn screen_address(
         services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.bytes().as_slice()])
     };
     Ok(hits::keep(tx, now, scope, transfer_id.any(), &finding, &basis)? != Screening::Clear)
+}
+
+/// Keeps a hit which says that more addresses paid for a transfer than are compared. Answers
+/// whether the operator did not clear it. A transfer with a payout takes no more money, so a
+/// clearance covers every address that paid.
+fn are_too_many_payers(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &Transfer,
+) -> Result<bool, StoreError> {
+    let hit = ScreeningHit {
+        list: UNREADABLE,
+        entry_id: "payers".to_owned(),
+        entry_hash: [0; 32],
+        screening: Screening::PossibleMatch,
+        score_basis_points: 0,
+        evidence: format!(
+            "more than {PAYERS_MAX} addresses paid, and only {PAYERS_MAX} of them were compared \
+             again: look at the others, which were compared when their deposits came"
+        ),
+        listed_name: None,
+    };
+    let id = transfer.id;
+    let basis = |hit: &ScreeningHit| {
+        services.sealer.fingerprint(&[b"screening", &hit.entry_hash, &id.to_bytes()])
+    };
+    let finding = ScreeningFinding::of(vec![hit]);
+    let kept = hits::keep(tx, now, transfer.scope, id.any(), &finding, &basis)?;
+    Ok(kept != Screening::Clear)
 }

@@ -9,14 +9,27 @@ use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Money, Via};
 use hundi::operator::{OperatorDecision, decide, four_eyes};
 use hundi::payouts;
 use hundi::payouts::state::PayoutStatus;
-use hundi::screening::rows;
+use hundi::screening::{UNREADABLE, rows};
 use hundi::staff::{self, Role};
+use hundi::transfers::screening::PAYERS_MAX;
 use hundi::transfers::{self, funding};
 
 use crate::desk::{Desk, REFUND_TO, TEST};
 
 const NOBODY: &str = "1,Zebulon Quackenbush,,,,,\n";
 const PAYER: AddressBytes = AddressBytes::of_20([9; 20]);
+/// Deposits that one transaction of a test records.
+const DEPOSITS_AT_ONCE: usize = 100;
+
+/// So many addresses, each another one.
+fn payers(count: usize) -> Vec<AddressBytes> {
+    let address = |number: u16| {
+        let mut bytes = [7; 20];
+        bytes[..2].copy_from_slice(&number.to_be_bytes());
+        AddressBytes::of_20(bytes)
+    };
+    (0..u16::try_from(count).unwrap()).map(address).collect()
+}
 
 /// A desk with a transfer whose money has come and whose payout is about to be instructed.
 struct Funded {
@@ -29,24 +42,41 @@ struct Funded {
 
 impl Funded {
     async fn new() -> Funded {
+        Funded::paid_by(&[PAYER]).await
+    }
+
+    /// The same, with a deposit of each of these addresses: a millionth of each but the last, which
+    /// pays the rest.
+    async fn paid_by(payers: &[AddressBytes]) -> Funded {
         let desk = Desk::with_rates_fixed().await;
         let transfer = desk.transfer().await;
-        let made = desk.write(move |tx, now, services| {
-            let movement = Movement {
-                transaction_hash: format!("{:064x}", 7),
-                log_index: 0,
-                from_address: PAYER,
-                contract: None,
-                to_address: *transfer.deposit_address.bytes(),
-                asset: "USDT".into(),
-                amount: transfer.expected,
-                depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
-            };
-            funding::observe_simulated(tx, now, services, TEST, "tron", &movement)?;
-            let funded = transfers::rows::find(tx, TEST, transfer.id)?.unwrap();
-            Ok(funded)
-        });
-        let funded = made.await.unwrap();
+        let last = payers.len() - 1;
+        let numbered: Vec<(usize, AddressBytes)> = payers.iter().copied().enumerate().collect();
+        for some in numbered.chunks(DEPOSITS_AT_ONCE) {
+            let (some, transfer) = (some.to_vec(), transfer.clone());
+            let made = desk.write(move |tx, now, services| {
+                for (number, payer) in &some {
+                    let rest = transfer.expected.units - last as i64;
+                    let units = if *number == last { rest } else { 1 };
+                    let movement = Movement {
+                        transaction_hash: format!("{:064x}", 7 + number),
+                        log_index: 0,
+                        from_address: *payer,
+                        contract: None,
+                        to_address: *transfer.deposit_address.bytes(),
+                        asset: "USDT".into(),
+                        amount: Money::new(units, Currency::Usdt),
+                        depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
+                    };
+                    funding::observe_simulated(tx, now, services, TEST, "tron", &movement)?;
+                }
+                Ok(())
+            });
+            made.await.unwrap();
+        }
+        let id = transfer.id;
+        let found = desk.write(move |tx, _, _| Ok(transfers::rows::find(tx, TEST, id)?));
+        let funded = found.await.unwrap().unwrap();
         Funded {
             desk,
             sender: funded.sender_id,
@@ -200,4 +230,42 @@ async fn one_entry_with_both_addresses_is_cleared_by_one_decision() {
     let said = funded.decide(funded.payout.any(), OperatorDecision::Approve).await;
     assert!(said.contains("screening hits cleared: 1"), "{said}");
     assert_ne!(funded.status().await, PayoutStatus::Hold);
+}
+
+/// Anybody who knows a deposit address can send many small deposits to it. Each address that paid
+/// is compared, and the payout goes out.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_payers_are_all_compared_and_the_payout_goes_out() {
+    const MANY: usize = 150;
+    let funded = Funded::paid_by(&payers(MANY)).await;
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Processing);
+    // The control: each of them is compared, the last one too.
+    let funded = Funded::paid_by(&payers(MANY)).await;
+    let last = ChainAddress::of_chain("tron", payers(MANY)[MANY - 1]).to_string();
+    funded.desk.write_list(&format!("{NOBODY}2,,,,,{last},\n"));
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Hold);
+    let said = funded.decide(funded.payout.any(), OperatorDecision::Approve).await;
+    assert!(said.contains("screening hits cleared: 1"), "{said}");
+    assert_eq!(funded.status().await, PayoutStatus::Processing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_payers_than_are_compared_take_one_approval() {
+    let funded = Funded::paid_by(&payers(PAYERS_MAX + 1)).await;
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Hold);
+    let transfer = funded.transfer.any();
+    let hits = funded.desk.write(move |tx, _, _| Ok(rows::of_subject(tx, TEST, transfer)?));
+    let hits = hits.await.unwrap();
+    let told: Vec<_> = hits.iter().map(|hit| (hit.list.as_str(), hit.decision.is_some())).collect();
+    assert_eq!(told, [(UNREADABLE, false)], "the operator sees why");
+    let said = funded.decide(funded.payout.any(), OperatorDecision::Approve).await;
+    assert!(said.contains("screening hits cleared: 1"), "{said}");
+    assert_eq!(funded.status().await, PayoutStatus::Processing);
+    // The control: as many as are compared take none.
+    let funded = Funded::paid_by(&payers(PAYERS_MAX)).await;
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Processing);
 }
