@@ -181,6 +181,15 @@ impl Services {
         self.ports(mode)
             .is_ok_and(|ports| ports.chain.is_simulated() && ports.chain.name.as_str() == chain)
     }
+    /// Whether the deposit addresses of an account key, named by its fingerprint, belong to the
+    /// chain of this mode and name that is simulated here. The name alone does not show it: a test
+    /// net that was configured earlier has the same name, but another key.
+    pub fn simulates_addresses(&self, mode: Mode, chain: &str, account_fingerprint: u32) -> bool {
+        self.simulates(mode, chain)
+            && self
+                .ports(mode)
+                .is_ok_and(|ports| ports.addresses.account_fingerprint() == account_fingerprint)
+    }
     /// The ports of every mode that is configured.
     pub fn all_ports(&self) -> impl Iterator<Item = &Ports> {
         std::iter::once(&self.test).chain(&self.live)

@@ -328,16 +328,19 @@ fn become_status(
 }
 
 /// On a simulated chain, schedules the confirmation of a refund that nothing holds. On a real chain
-/// it does nothing: the operator sends the refund.
+/// it does nothing, whether or not that chain is configured now: the operator sends the refund.
 fn schedule_simulated_confirmation(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     refund: &Refund,
 ) -> Result<(), StoreError> {
-    if refund.status == RefundStatus::Processing
-        && !refund.is_on_hold()
-        && services.simulates(refund.scope.mode(), &refund.chain)
+    let (mode, chain) = (refund.scope.mode(), &refund.chain);
+    let is_ready = refund.status == RefundStatus::Processing && !refund.is_on_hold();
+    // Asked first: live mode simulates nothing, so it does not read the transfer.
+    if is_ready
+        && services.simulates(mode, chain)
+        && services.simulates_addresses(mode, chain, rows::account_fingerprint(tx, refund)?)
     {
         let due = now.business_milliseconds() + 2 * services.settings.simulation_step_milliseconds;
         tasks::schedule(tx, now, refund.scope, TaskKind::RefundConfirm, refund.id, due)?;

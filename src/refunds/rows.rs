@@ -105,13 +105,26 @@ pub fn waiting_for_payer(
     tx.rows(&sql, values![scope, transfer_id, rows_max])?.into_iter().map(read).collect()
 }
 
+/// One column of a refund's transfer.
+fn of_transfer(tx: &mut dyn Tx, refund: &Refund, sql: &str) -> Result<Row, StoreError> {
+    let row = tx.row(sql, values![refund.scope, refund.transfer_id])?;
+    row.ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))
+}
+
 /// The contract of the token that a refund's transfer is paid in.
 pub fn token_contract(tx: &mut dyn Tx, refund: &Refund) -> Result<ChainAddress, StoreError> {
     let sql = "SELECT token_contract FROM transfers WHERE scope = ?1 AND id = ?2";
-    let row = tx.row(sql, values![refund.scope, refund.transfer_id])?;
-    let mut row =
-        row.ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))?;
+    let mut row = of_transfer(tx, refund, sql)?;
     Ok(ChainAddress::of_chain(&refund.chain, stored_address(row.bytes()?)?))
+}
+
+/// The fingerprint of the account key that the transfer's deposit address is derived from.
+pub fn account_fingerprint(tx: &mut dyn Tx, refund: &Refund) -> Result<u32, StoreError> {
+    let sql = "SELECT account_fingerprint FROM transfers WHERE scope = ?1 AND id = ?2";
+    let fingerprint = of_transfer(tx, refund, sql)?.int()?;
+    u32::try_from(fingerprint).map_err(|_| {
+        StoreError::Broken("the fingerprint of an account key lies outside its range".into())
+    })
 }
 
 /// One page of the refunds of a mode and chain whose transaction the operator has named and the

@@ -139,15 +139,10 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Whether its deposit address belongs to the chain that is simulated here. The name alone does
-    /// not show it: a test net that was configured earlier has the same name, but its addresses are
-    /// derived from another key.
+    /// Whether its deposit address belongs to the chain that is simulated here, see
+    /// [`Services::simulates_addresses`].
     pub fn is_simulated(&self, services: &Services) -> bool {
-        let mode = self.scope.mode();
-        services.simulates(mode, &self.chain)
-            && services.ports(mode).is_ok_and(|ports| {
-                ports.addresses.account_fingerprint() == self.account_fingerprint
-            })
+        services.simulates_addresses(self.scope.mode(), &self.chain, self.account_fingerprint)
     }
     pub fn funding_status(&self) -> FundingStatus {
         match self.status {

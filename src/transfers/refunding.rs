@@ -136,8 +136,9 @@ pub fn confirm_simulated(
 
 /// Confirms a refund on the simulated chain; the refund's task calls this when it is due. Does
 /// nothing if the refund is completed or has no address, if screening or the bank's reports hold
-/// it, or if its transfer belongs to a test net that was configured earlier under the name of the
-/// simulated chain (see [`Transfer::is_simulated`]).
+/// it, or if its transfer does not belong to the chain that is simulated now (see
+/// [`Transfer::is_simulated`]). A test net may have been configured or left out since the task was
+/// scheduled.
 pub fn confirm_due(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -150,10 +151,10 @@ pub fn confirm_due(
         |refund: &Refund| refund.status == RefundStatus::Processing && !refund.is_on_hold();
     let Some(mut refund) = found.filter(is_ready) else { return Ok(()) };
     let transfer = rows::find(tx, scope, refund.transfer_id)?;
-    let is_of_test_net = services.simulates(scope.mode(), &refund.chain)
-        && transfer.is_some_and(|transfer| !transfer.is_simulated(services));
-    if is_of_test_net {
-        return Ok(());
+    match transfer {
+        Some(transfer) if transfer.is_simulated(services) => {
+            confirm_simulated(tx, now, &mut refund)
+        }
+        _ => Ok(()),
     }
-    confirm_simulated(tx, now, &mut refund)
 }

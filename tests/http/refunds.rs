@@ -1,13 +1,19 @@
 //! Refunds without an address, and addresses that no refund goes to.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::Method;
-use hundi::deposits;
+use hundi::chains::address::AddressBytes;
+use hundi::chains::{Depth, Following, Movement};
 use hundi::kernel::id::kind;
-use hundi::kernel::{Id, Mode, Scope};
-use hundi::values;
+use hundi::kernel::{Currency, Id, Mode, Money, Scope};
+use hundi::refunds::state::RefundStatus;
+use hundi::transfers::funding;
+use hundi::{deposits, refunds, transfers, values};
 use serde_json::{Value, json};
 
+use crate::desk::{Desk, TEST};
 use crate::stage::{self, ADDRESS, ADDRESS_OTHER, Actor, DAY, SETTLES, STEP, event_types, faults};
 use crate::support::{Answer, Server, id};
 
@@ -375,4 +381,69 @@ async fn the_complete_helper_confirms_only_what_may_be_sent_on_a_simulated_chain
         assert_eq!(actor.client.get("/v1/balance").await.ok()["hold"], held, "{why}");
     }
     stage::assert_book(&server);
+}
+
+/// While a test net is left out of the configuration, a chain of the same name is simulated. A
+/// refund of the net's money that begins then waits for the operator, also once the net is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_of_a_former_test_net_gets_no_simulated_confirmation() {
+    const ELSEWHERE: &str = "UPDATE transfers SET account_fingerprint = account_fingerprint + 1 \
+                             WHERE id = ?1";
+    const TASKS: &str = "SELECT COUNT(*) FROM tasks WHERE kind = 'refund_confirm'";
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    for (is_of_net, tasks_count) in [(true, 0), (false, 1)] {
+        let transfer = actor.transfer(SETTLES, json!({ "refund_address": ADDRESS })).await;
+        actor.pay(&transfer, "1250.00").await;
+        let transfer_id: Id<kind::Transfer> = Id::parse(&id(&transfer)).unwrap();
+        let moved = server.app.state.store.write(move |tx, _| {
+            let is_moved = is_of_net && tx.execute(ELSEWHERE, values![transfer_id])? == 1;
+            Ok(is_moved)
+        });
+        assert_eq!(moved.await.unwrap(), is_of_net);
+        actor.finalise().await;
+        assert_eq!(actor.shown(&transfer).await["refund"]["status"], "processing");
+        let count = server.app.state.store.write(|tx, _| {
+            let mut row = tx.row(TASKS, &[])?.unwrap();
+            Ok(row.int()?)
+        });
+        assert_eq!(count.await.unwrap(), tasks_count, "{is_of_net}");
+    }
+}
+
+/// A test net may be configured between the task of a refund and its run. No refund is confirmed by
+/// a hash that no chain has.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_refund_is_confirmed_by_itself_on_a_chain_that_is_real_now() {
+    for (is_real, status) in [(true, RefundStatus::Processing), (false, RefundStatus::Completed)] {
+        let mut desk = Desk::with_rates_fixed().await;
+        let transfer = desk.transfer().await;
+        let paid = desk.write(move |tx, now, services| {
+            let movement = Movement {
+                transaction_hash: format!("{:064x}", 7),
+                log_index: 0,
+                from_address: AddressBytes::of_20([9; 20]),
+                contract: None,
+                to_address: *transfer.deposit_address.bytes(),
+                asset: "USDT".into(),
+                amount: Money::new(transfer.expected.units + 5_000_000, Currency::Usdt),
+                depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
+            };
+            funding::observe_simulated(tx, now, services, TEST, "tron", &movement)?;
+            Ok(transfers::rows::find(tx, TEST, transfer.id)?.unwrap().refund_id.unwrap())
+        });
+        let refund = paid.await.unwrap();
+        if is_real {
+            // The transaction before lets go of it a moment after its answer.
+            while Arc::get_mut(&mut desk.services).is_none() {
+                tokio::task::yield_now().await;
+            }
+            let services = Arc::get_mut(&mut desk.services).unwrap();
+            services.test.chain.following =
+                Following::Real { lag_alarm_seconds: 600, chain_id: 728_126_428 };
+        }
+        desk.run_tasks().await;
+        let found = desk.write(move |tx, _, _| Ok(refunds::rows::find(tx, TEST, refund)?));
+        assert_eq!(found.await.unwrap().unwrap().status, status, "{is_real}");
+    }
 }

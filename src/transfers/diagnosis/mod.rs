@@ -277,10 +277,11 @@ pub fn judge(
     let mut findings = Vec::new();
     for deposit in deposits {
         let shown = movements.iter().find(|movement| movement.log_index == deposit.log_index);
-        let contract = if deposit.asset == transfer.asset {
-            Some(token_contract)
-        } else {
-            shown.and_then(|movement| movement.contract)
+        let contract = match deposit.contract {
+            // It may be another contract than the transfer's own: the configured one counts too.
+            Some(contract) => Some(contract),
+            None if deposit.asset == transfer.asset => Some(token_contract),
+            None => shown.and_then(|movement| movement.contract),
         };
         findings.push(of_deposit(transfer, deposit, contract)?);
     }
@@ -563,6 +564,25 @@ mod tests {
             Confirming,
             "it came back"
         );
+    }
+
+    /// A transfer can be paid in the contract that its caller was shown and in the configured one.
+    #[test]
+    fn the_contract_that_is_told_is_the_one_that_moved() {
+        let transfer = transfer(&[TransferStatus::Funded], 10_000_000);
+        for (kept, told_contract) in [(None, TOKEN), (Some(TOKEN), TOKEN), (Some(OTHER), OTHER)] {
+            let paid = Deposit {
+                contract: kept,
+                ..deposit(
+                    &transfer,
+                    DepositStatus::Completed,
+                    Some(Classification::Exact),
+                    EXPIRES_AT,
+                )
+            };
+            let finding = told(&transfer, &[paid], None);
+            assert_eq!((finding.code, finding.contract), (Credited, Some(told_contract)));
+        }
     }
 
     #[test]
