@@ -47,7 +47,8 @@ pub(super) fn decide(
             beneficiaries::check_again(tx, now, services, &mut beneficiary)?;
             return Ok(format!("{id} is checked again{decided}"));
         }
-        (BeneficiaryStatus::Verifying, VerificationDecision::Reject) if is_held => {
+        // Nobody said that there is no such account: the caller is told to ask the operator.
+        (BeneficiaryStatus::Verifying, VerificationDecision::Reject) => {
             beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));
         }
@@ -56,7 +57,7 @@ pub(super) fn decide(
             if let Some(answer) = beneficiaries::screening_answer(tx, now, services, &beneficiary)?
             {
                 beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
-                return Ok(outcome_of(&beneficiary));
+                return Ok(format!("{}{decided}", outcome_of(&beneficiary)));
             }
         }
         // The lists may have changed since the hits were found, or have more hits than were kept.

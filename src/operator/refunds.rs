@@ -110,7 +110,9 @@ pub fn set_refund_address(
 
 /// Keeps which transaction sent a refund, as the operator says; the chain confirms it later.
 /// Declined if the transaction has confirmed another refund already, because that is usually a
-/// mistake, unless `is_batch` says that it pays several refunds.
+/// mistake, unless `is_batch` says that it pays several refunds. The account is not locked: what is
+/// changed is one row, and the update repeats the version that was read; other refunds, of any
+/// account, are completed by workers, which take no such lock.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -152,7 +154,8 @@ pub fn mark_refund_sent(
 }
 
 /// Ends the hold of a refund whose payout the bank reported as paid after all. Declined if there is
-/// no such hold. Screening may still hold the refund.
+/// no such hold. Screening may still hold the refund. The account is not locked: only the refund's
+/// row is read and changed, and the update repeats its version.
 pub fn release_refund(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -75,7 +75,8 @@ pub struct KeptComparison {
 }
 
 /// Whether the console reads a difference from elsewhere: a line of a statement, or a payout that
-/// waits for a decision.
+/// the operator decides about. A payout that was paid after it had failed or come back takes no
+/// decision. So it stands among the payouts that wait and also here, where it is explained.
 const fn is_read_elsewhere(kind: DifferenceKind) -> bool {
     matches!(
         kind,

@@ -345,6 +345,52 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
     assert!(refused.unwrap_err().to_string().contains("screening"));
 }
 
+/// A refusal by the operator says nothing about the account, and a finding does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_beneficiary_is_not_said_to_have_no_account() {
+    let desk = Desk::with_verifier(Box::new(ManualVerifier)).await;
+    let finding = OperatorDecision::Check(AccountAnswer::AccountInvalid);
+    for (decision, reason) in [
+        (OperatorDecision::Refuse, PayoutsDisabledReason::ComplianceHold),
+        (finding, PayoutsDisabledReason::AccountInvalid),
+    ] {
+        let id = desk.beneficiary(TEST, "50100012345678", IFSC).await;
+        desk.run_tasks().await;
+        let decided = desk.write(move |tx, now, services| {
+            operator::decide(tx, now, services, id.any(), &decision, &by())
+        });
+        assert_eq!(decided.await.unwrap(), format!("{id} is rejected"));
+        let found = desk.find(TEST, id).await;
+        assert_eq!(
+            (found.status, found.payouts_disabled_reason),
+            (BeneficiaryStatus::Rejected, Some(reason))
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_meets_another_hit_says_how_many_it_cleared() {
+    const LIST: &str = "1,Zebulon Quackenbush,,,,,\n2,Asha Rao,,,,,\n";
+    let desk = Desk::with_verifier(Box::new(ManualVerifier)).await;
+    let id = desk.beneficiary(TEST, "50100012345678", IFSC).await;
+    desk.run_tasks().await;
+    desk.write_list(LIST);
+    // A hit is kept, and the account still waits for its check.
+    let kept = desk.write(move |tx, now, services| {
+        let found = beneficiaries::rows::find(tx, TEST, id)?.unwrap();
+        Ok(beneficiaries::screening_answer(tx, now, services, &found)?.is_some())
+    });
+    assert!(kept.await.unwrap());
+    desk.write_list(&format!("{LIST}3,Asha Rao,,,IN,,\n"));
+    let decided = desk.write(move |tx, now, services| {
+        operator::decide(tx, now, services, id.any(), &OperatorDecision::Approve, &by())
+    });
+    assert_eq!(
+        decided.await.unwrap(),
+        format!("{id} is verifying; screening holds it; screening hits cleared: 1")
+    );
+}
+
 /// While an account is looked up, by a service or by a person, the lists may change: whom they name
 /// now does not become payable.
 #[tokio::test(flavor = "multi_thread")]

@@ -544,6 +544,33 @@ async fn one_debit_can_pay_several_payouts() {
     assert!(!twice.contains(&DifferenceKind::LineUnmatched));
 }
 
+/// A debit for several payouts that had failed is an alarm for each of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_debit_for_several_failed_payouts_is_an_alarm_for_each() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, first, first_message) = scene.sent("100.00").await;
+    let (_, second, second_message) = scene.sent("110.00").await;
+    for (name, payout_id, message) in [("S1", first, first_message), ("S2", second, second_message)]
+    {
+        let refused = refusal(payout_id, &reason("AC04", "ACCOUNT CLOSED"));
+        assert_eq!(scene.hear(&[status(name, &message, "", &refused)]).await.alarms_count, 0);
+        assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Failed);
+    }
+    let sum = scene.find(first).await.amount.plus(scene.find(second).await.amount).unwrap();
+    let named = [first, second].map(|payout_id| {
+        let name = EndToEndId::of(payout_id);
+        format!("<TxDtls><Refs><EndToEndId>{name}</EndToEndId></Refs></TxDtls>")
+    });
+    let paid = [debit(sum, format!("<NtryDtls>{}</NtryDtls>", named.concat()))];
+    let turn = scene.hear(&[notification("N1", &paid)]).await;
+    assert_eq!((turn.alarms_count, turn.counts.applied), (2, 1), "one report about two payouts");
+    let alarms = &scene.server.app.state.metrics.bank_alarms;
+    assert_eq!(alarms.counted("paid_after_failed"), 2);
+    for payout_id in [first, second] {
+        assert_eq!(scene.attention(payout_id).await, Some(Attention::PaidAfterFailed));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_of_the_beneficiarys_bank_fails_the_payout_and_its_reason_is_kept() {
     let mut scene = Scene::new(Vec::new()).await;

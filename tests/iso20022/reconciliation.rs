@@ -3,7 +3,7 @@
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, Mode, Money, Now};
 use hundi::operator::OperatorDecision;
-use hundi::oversight::closing;
+use hundi::oversight::{closing, story};
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::files::rows;
 use hundi::rails::files::values::{Day, EndToEndId};
@@ -117,6 +117,13 @@ async fn a_credit_is_no_payment_of_several_payouts() {
         .await;
     assert_eq!(scene.count_of(DifferenceKind::SettledWithoutLine).await, 2);
     assert_eq!(scene.count_of(DifferenceKind::ReturnedAtBank).await, 0, "no line of theirs");
+    let signs = async |scene: &Scene| {
+        let first = payouts[0];
+        let read = move |tx: &mut dyn Tx| Ok(story::rows::bank_lines(tx, first, 10)?);
+        let found = scene.server.app.state.store.read(Cost::Scan, read).await.unwrap();
+        found.into_iter().map(|line| line.sign).collect::<Vec<String>>()
+    };
+    assert_eq!(signs(&scene).await, [""; 0], "nor does its story tell of money that came back");
     // The control: one debit for both.
     let named = payouts.map(|id| {
         format!("<TxDtls><Refs><EndToEndId>{}</EndToEndId></Refs></TxDtls>", EndToEndId::of(id))
@@ -125,6 +132,7 @@ async fn a_credit_is_no_payment_of_several_payouts() {
     scene.hear(&[late("D2", -sum.units, &[paid])]).await;
     assert_eq!(scene.count_of(DifferenceKind::SettledWithoutLine).await, 0);
     assert_eq!(scene.count_of(DifferenceKind::PaidTwice).await, 0);
+    assert_eq!(signs(&scene).await, ["debit"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -419,6 +427,46 @@ async fn what_a_comparison_found_stands_in_the_console_until_it_is_explained() {
     bank::compare(&state).await;
     let again = viewer.page(queue).await;
     assert!(!again.contains("Paid twice") && row(&again, "D1").is_some(), "{again}");
+}
+
+/// A payout that was paid after it had failed takes no decision, so it is explained among the
+/// differences. One that takes a decision is not among them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_after_a_failure_is_explained_among_the_differences() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let state = scene.server.app.state.clone();
+    let viewer = Viewer::of(state.clone()).await;
+    let (_, failed, message) = scene.sent("100.00").await;
+    let amount = scene.find(failed).await.amount;
+    let closed = refusal(failed, &reason("AC04", "ACCOUNT CLOSED"));
+    scene.hear(&[status("S1", &message, "", &closed)]).await;
+    scene.hear(&[notification("N1", &[debit(amount, refs(failed, UTR))])]).await;
+    let (_, decided, message) = scene.sent("110.00").await;
+    let refused = refusal(decided, &reason("AM04", "INSUFFICIENT BALANCE"));
+    scene.hear(&[status("S2", &message, "", &refused)]).await;
+    assert_eq!(scene.report().await.differences_count, 2);
+
+    bank::compare(&state).await;
+    let kept = async || {
+        let read = |tx: &mut dyn Tx| Ok(kept::read(tx)?.unwrap());
+        let found = state.store.read(Cost::Scan, read).await.unwrap().differences;
+        found.into_iter().map(|found| (found.kind, found.what)).collect::<Vec<_>>()
+    };
+    let kind = DifferenceKind::PaidAfterFailed.as_str();
+    assert_eq!(kept().await, [(kind.to_owned(), failed.to_string())]);
+    let queue = "/console/queues/differences?mode=test";
+    let page = viewer.page(queue).await;
+    assert!(page.contains(&format!("/console/objects/{failed}")), "{page}");
+    assert!(!page.contains(&format!("/console/objects/{decided}")), "{page}");
+
+    let explain = move |tx: &mut dyn Tx, now: &mut Now| {
+        let subject = failed.to_string();
+        Ok(explaining::explain_by_subject(tx, now, &subject, Some(kind), "it came back")?)
+    };
+    assert_eq!(state.store.write(explain).await.unwrap(), [DifferenceKind::PaidAfterFailed]);
+    assert!(kept().await.is_empty());
+    let page = viewer.page(queue).await;
+    assert!(!page.contains(&format!("/console/objects/{failed}")), "{page}");
 }
 
 /// The worker compares again once somebody has decided, or a statement has come.

@@ -144,6 +144,8 @@ pub fn refunds(
             role: MovementRole::Refund(row.id()?),
             place: log_position(row)?,
             from_address: None,
+            // A completed refund has an address. If the row lost it, the zero address, to which no
+            // refund goes, shows as a difference, and the others are compared nevertheless.
             to_address: row
                 .bytes_or_null()?
                 .map_or(Ok(AddressBytes::of_20([0; 20])), stored_address)?,

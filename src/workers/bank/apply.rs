@@ -56,15 +56,15 @@ pub struct PaymentReport {
 }
 
 /// What a report changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReportEffect {
     Applied,
     /// It is known already, or does not count yet: nothing changed.
     Ignored,
     /// It fits no payment that was sent.
     Unmatched(Matching),
-    /// The payout now waits for the operator.
-    Attention(Id<kind::Payout>, Attention),
+    /// These payouts now wait for the operator; several only after a shared debit.
+    Attention(Vec<(Id<kind::Payout>, Attention)>),
 }
 
 /// A file from the bank whose reports are applied, and what that needs.
@@ -165,10 +165,12 @@ impl ReportedPayment<'_> {
         if self.payout.status == PayoutStatus::Processing {
             paying::apply_report(tx, now, self.services, &mut self.payout, BankReport::Unknown)?;
         }
-        if !rows::set_attention(tx, now, self.payout.id, Some(attention))? {
-            return Ok(ReportEffect::Ignored);
-        }
-        Ok(ReportEffect::Attention(self.payout.id, attention))
+        let is_new = rows::set_attention(tx, now, self.payout.id, Some(attention))?;
+        Ok(if is_new { self.waits_for(attention) } else { ReportEffect::Ignored })
+    }
+
+    fn waits_for(&self, attention: Attention) -> ReportEffect {
+        ReportEffect::Attention(vec![(self.payout.id, attention)])
     }
 
     fn utr(&self) -> UtrFinding {
@@ -248,7 +250,7 @@ impl ReportedPayment<'_> {
         let attention = is_going_out.then_some(Attention::PaidAndSentAgain);
         rows::set_attention(tx, now, self.payout.id, attention)?;
         Ok(match attention {
-            Some(attention) => ReportEffect::Attention(self.payout.id, attention),
+            Some(attention) => self.waits_for(attention),
             None => ReportEffect::Applied,
         })
     }
@@ -282,14 +284,9 @@ impl ReportedPayment<'_> {
         }
         match (self.payout.status, meaning) {
             (PayoutStatus::Settled, RefusalMeaning::Failed(..) | RefusalMeaning::Ours) => {
-                rows::set_attention(tx, now, self.payout.id, Some(Attention::RefusedAfterPaid)).map(
-                    |is_new| match is_new {
-                        true => {
-                            ReportEffect::Attention(self.payout.id, Attention::RefusedAfterPaid)
-                        }
-                        false => ReportEffect::Ignored,
-                    },
-                )
+                let attention = Attention::RefusedAfterPaid;
+                let is_new = rows::set_attention(tx, now, self.payout.id, Some(attention))?;
+                Ok(if is_new { self.waits_for(attention) } else { ReportEffect::Ignored })
             }
             (PayoutStatus::Processing, _) if self.was_contradicted() => Ok(ReportEffect::Ignored),
             (PayoutStatus::Processing, _) if self.instruction.entry_reference.is_some() => {
@@ -467,8 +464,7 @@ fn booked_together(
 }
 
 /// Applies a debit that paid several payouts. It names no reference for any single one, so none
-/// settles by it. Payouts that had failed now wait for the operator; the answer names the last of
-/// these.
+/// settles by it. Payouts that had failed now wait for the operator; the answer names these.
 fn shared_debit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -482,7 +478,7 @@ fn shared_debit(
     {
         return Ok(ReportEffect::Ignored);
     }
-    let mut outcome = ReportEffect::Ignored;
+    let mut waiting = Vec::new();
     for instruction in payouts {
         let report = PaymentReport {
             end_to_end_id: Some(EndToEndId::of(instruction.payout_id)),
@@ -495,9 +491,9 @@ fn shared_debit(
             references: References::new(),
             entry_reference: None,
         };
-        if let found @ ReportEffect::Attention(..) = payment(tx, now, file, &report)? {
-            outcome = found;
+        if let ReportEffect::Attention(found) = payment(tx, now, file, &report)? {
+            waiting.extend(found);
         }
     }
-    Ok(outcome)
+    Ok(if waiting.is_empty() { ReportEffect::Ignored } else { ReportEffect::Attention(waiting) })
 }

@@ -396,16 +396,18 @@ fn count(app: &AppState, counts: &mut Counts, turn: &mut TurnReport, outcome: Re
                 "a report of the bank matches no payment that was sent; it changed nothing"
             );
         }
-        ReportEffect::Attention(payout_id, attention) => {
+        ReportEffect::Attention(waiting) => {
             counts.applied += 1;
-            turn.alarms_count += 1;
-            app.metrics.bank_alarms.count(attention.as_str());
-            tracing::error!(
-                payout = %payout_id,
-                attention = attention.as_str(),
-                "a payout waits for the operator: {}",
-                attention.meaning()
-            );
+            turn.alarms_count += waiting.len();
+            for (payout_id, attention) in waiting {
+                app.metrics.bank_alarms.count(attention.as_str());
+                tracing::error!(
+                    payout = %payout_id,
+                    attention = attention.as_str(),
+                    "a payout waits for the operator: {}",
+                    attention.meaning()
+                );
+            }
         }
     }
 }
