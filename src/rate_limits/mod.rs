@@ -25,8 +25,8 @@ pub struct RequestRates {
 /// smaller, it takes the whole burst.
 pub const EXPENSIVE_TOKENS: u32 = 25;
 
-/// Buckets that a node remembers. At this number it forgets those that no request used for
-/// `FULL_MILLISECONDS`.
+/// From this number on, a node forgets buckets that no request used for `FULL_MILLISECONDS`. If
+/// requests used more than that meanwhile, all of these are remembered.
 const BUCKETS_MAX: usize = 100_000;
 
 /// How much later than a request's instant a bucket's `filled_at_milliseconds` may be. It is later
@@ -34,8 +34,17 @@ const BUCKETS_MAX: usize = 100_000;
 /// than this, the clock that filled the bucket was wrong.
 const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
 
-/// How long an empty bucket takes to be full again: the burst is the tokens of two seconds.
-const FULL_MILLISECONDS: i64 = 2_000;
+/// The burst is the tokens of so many seconds.
+const BURST_SECONDS: i64 = 2;
+/// How long an empty bucket takes to be full again.
+const FULL_MILLISECONDS: i64 = BURST_SECONDS * 1_000;
+/// For how long a bucket's row can lack the next token: at the lowest rate, one comes each second.
+const DRY_MILLISECONDS_MAX: i64 = 1_000;
+
+/// The most tokens that a bucket holds.
+const fn burst(rate: u32) -> i64 {
+    rate as i64 * BURST_SECONDS
+}
 
 /// A bucket, in thousandths of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +67,13 @@ pub struct Allowance {
 
 impl Bucket {
     pub const fn full(rate: u32, now_milliseconds: i64) -> Bucket {
-        Bucket { tokens_milli: rate as i64 * 2 * 1000, filled_at_milliseconds: now_milliseconds }
+        Bucket { tokens_milli: burst(rate) * 1000, filled_at_milliseconds: now_milliseconds }
     }
     /// Adds the tokens of the time that passed. A clock that steps back neither fills nor empties
     /// the bucket, and one that was far ahead does not block it.
     fn fill(&mut self, rate: u32, now_milliseconds: i64) {
-        let rate = i64::from(rate);
         let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, FULL_MILLISECONDS);
-        self.tokens_milli = (self.tokens_milli + passed * rate).min(rate * 2 * 1000);
+        self.tokens_milli = (self.tokens_milli + passed * i64::from(rate)).min(burst(rate) * 1000);
         let is_far_ahead = self.filled_at_milliseconds - now_milliseconds > AHEAD_MILLISECONDS_MAX;
         self.filled_at_milliseconds = if is_far_ahead {
             now_milliseconds
@@ -92,8 +100,8 @@ impl Bucket {
     /// Adds the tokens of the time that passed, and takes `tokens` of them if there are as many.
     pub fn take(&mut self, rate: u32, now_milliseconds: i64, tokens: i64) -> Allowance {
         self.fill(rate, now_milliseconds);
+        let (burst_milli, wanted_milli) = (burst(rate) * 1000, tokens * 1000);
         let rate = i64::from(rate);
-        let (burst_milli, wanted_milli) = (rate * 2 * 1000, tokens * 1000);
         let is_allowed = self.tokens_milli >= wanted_milli;
         if is_allowed {
             self.tokens_milli -= wanted_milli;
@@ -126,13 +134,38 @@ struct Handful {
 /// The API key, and whether the bucket is that of its writes.
 type BucketKey = (Id<kind::ApiKey>, bool);
 
+/// What a node remembers of each bucket.
+struct RememberedBuckets<T> {
+    by_key: HashMap<BucketKey, T>,
+    /// At how many the unused ones are looked for again.
+    forgets_at: usize,
+}
+
+impl<T> Default for RememberedBuckets<T> {
+    fn default() -> RememberedBuckets<T> {
+        RememberedBuckets { by_key: HashMap::new(), forgets_at: BUCKETS_MAX }
+    }
+}
+
+impl<T> RememberedBuckets<T> {
+    /// Forgets the buckets that are not used, if there are many. If most are used, it looks at them
+    /// again only when there are twice as many. So each bucket that is added makes it look at a few
+    /// at most, and not each request at all of them.
+    fn forget_unused(&mut self, is_used: impl Fn(&T) -> bool) {
+        if self.by_key.len() >= self.forgets_at {
+            self.by_key.retain(|_, bucket| is_used(bucket));
+            self.forgets_at = BUCKETS_MAX.max(self.by_key.len() * 2);
+        }
+    }
+}
+
 /// All buckets of this node.
 pub struct Limiter {
     rates: RequestRates,
     /// On the embedded store.
-    buckets: Mutex<HashMap<BucketKey, Bucket>>,
+    buckets: Mutex<RememberedBuckets<Bucket>>,
     /// On a shared store, whose rows are the buckets.
-    handfuls: Mutex<HashMap<BucketKey, Arc<tokio::sync::Mutex<Handful>>>>,
+    handfuls: Mutex<RememberedBuckets<Arc<tokio::sync::Mutex<Handful>>>>,
 }
 
 /// The values of an answer's headers `RateLimit-Policy` and `RateLimit`
@@ -184,7 +217,7 @@ impl Limiter {
             return Ok((None, Ok(())));
         }
         // What an expensive request takes after its first token is at most the rest of the burst.
-        let tokens = i64::from(tokens).min(i64::from(rate) * 2 - 1);
+        let tokens = i64::from(tokens).min(burst(rate) - 1);
         let now_milliseconds = store.clock.milliseconds();
         let allowance = if store.is_shared() {
             self.take_shared(store, (key, is_write), rate, now_milliseconds, tokens).await?
@@ -193,7 +226,7 @@ impl Limiter {
         };
         let name = if is_write { "writes" } else { "reads" };
         let headers = Headers {
-            policy: format!("\"{name}\";q={};w=2", rate * 2),
+            policy: format!("\"{name}\";q={};w={BURST_SECONDS}", burst(rate)),
             limit: format!("\"{name}\";r={};t={}", allowance.remaining, allowance.wait_seconds),
         };
         if allowance.is_allowed {
@@ -219,12 +252,10 @@ impl Limiter {
 
     fn take_own(&self, key: BucketKey, rate: u32, now_milliseconds: i64, tokens: i64) -> Allowance {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= BUCKETS_MAX {
-            buckets.retain(|_, bucket| {
-                now_milliseconds - bucket.filled_at_milliseconds < FULL_MILLISECONDS
-            });
-        }
-        buckets.entry(key).or_insert_with(|| Bucket::full(rate, now_milliseconds)).take(
+        buckets.forget_unused(|bucket| {
+            now_milliseconds - bucket.filled_at_milliseconds < FULL_MILLISECONDS
+        });
+        buckets.by_key.entry(key).or_insert_with(|| Bucket::full(rate, now_milliseconds)).take(
             rate,
             now_milliseconds,
             tokens,
@@ -241,26 +272,24 @@ impl Limiter {
     ) -> Result<Allowance, OperationError> {
         let handful = {
             let mut handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
-            if handfuls.len() >= BUCKETS_MAX {
-                // Keep those that are in use or were used lately.
-                let is_at_rest = |handful: &Handful| {
-                    now_milliseconds - handful.used_at_milliseconds >= FULL_MILLISECONDS
-                };
-                handfuls.retain(|_, handful| {
-                    !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful))
-                });
-            }
-            handfuls.entry(key).or_default().clone()
+            let is_at_rest = |handful: &Handful| {
+                now_milliseconds - handful.used_at_milliseconds >= FULL_MILLISECONDS
+            };
+            // One that is locked is in use.
+            handfuls.forget_unused(|handful| {
+                !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful))
+            });
+            handfuls.by_key.entry(key).or_default().clone()
         };
         // Only one request of a key at a time takes tokens from the row. The others wait for it and
         // use what it leaves.
         let mut handful = handful.lock().await;
         handful.used_at_milliseconds = now_milliseconds;
-        // At the lowest rate, one a second, the next token comes within 1 s. A time further ahead
-        // means that the clock has stepped back.
-        let is_dry = (1..=1_000).contains(&(handful.dry_until_milliseconds - now_milliseconds));
+        // A time further ahead than that means that the clock has stepped back.
+        let is_dry = (1..=DRY_MILLISECONDS_MAX)
+            .contains(&(handful.dry_until_milliseconds - now_milliseconds));
         if handful.tokens < tokens && !is_dry {
-            let wanted = (i64::from(rate) * 2 / HANDFUL_DIVISOR).max(tokens - handful.tokens);
+            let wanted = (burst(rate) / HANDFUL_DIVISOR).max(tokens - handful.tokens);
             let (taken, rest, wait) = store
                 .write(move |tx, now| {
                     Ok(rows::take(tx, now.instant_milliseconds(), key, rate, wanted)?)
@@ -269,7 +298,7 @@ impl Limiter {
             handful.tokens += taken;
             (handful.rest, handful.dry_until_milliseconds) = (rest, now_milliseconds + wait);
         }
-        let burst = i64::from(rate) * 2;
+        let burst = burst(rate);
         if handful.tokens < tokens {
             // The next token comes when the row is no longer dry, and further ones at the rate.
             let further_milliseconds = (tokens - handful.tokens - 1) * 1000 / i64::from(rate);
@@ -277,7 +306,8 @@ impl Limiter {
                 (handful.dry_until_milliseconds - now_milliseconds).max(1) + further_milliseconds;
             return Ok(Allowance {
                 is_allowed: false,
-                remaining: 0,
+                // The bucket's row has none: this node took what it had.
+                remaining: handful.tokens.clamp(0, burst),
                 wait_seconds: (wait_milliseconds + 999) / 1000,
             });
         }
@@ -323,6 +353,26 @@ mod tests {
         assert!(bucket.take(10, 0, 5).is_allowed, "what is left is for others");
         assert_eq!(bucket.take(10, 0, 15).wait_seconds, 2);
         assert!(bucket.take(10, 1_500, 15).is_allowed);
+    }
+
+    #[test]
+    fn buckets_that_are_all_used_are_not_looked_at_again_for_each_request() {
+        let mut remembered = RememberedBuckets::<()>::default();
+        let looks_count = std::cell::Cell::new(0);
+        let looked_at = |is_used| {
+            looks_count.set(looks_count.get() + 1);
+            is_used
+        };
+        for number in 0..BUCKETS_MAX as u128 * 2 {
+            remembered.forget_unused(|_| looked_at(true));
+            remembered.by_key.insert((Id::from_u128(number), false), ());
+        }
+        assert_eq!(looks_count.get(), BUCKETS_MAX, "once");
+        remembered.forget_unused(|_| looked_at(false));
+        assert_eq!((remembered.by_key.len(), looks_count.get()), (0, 3 * BUCKETS_MAX));
+        remembered.by_key.extend((0..BUCKETS_MAX as u128).map(|n| ((Id::from_u128(n), true), ())));
+        remembered.forget_unused(|_| looked_at(false));
+        assert_eq!(remembered.by_key.len(), 0, "the limit is the earlier one again");
     }
 
     #[test]
