@@ -47,10 +47,10 @@ pub fn begin(
     let Some(mut profile) = super::find_open(tx, at, scope, key_id)? else { return Ok(None) };
     let is_attacking = at < profile.ends_milliseconds;
     let is_write = asked.method == "POST";
-    // The same GET may be sent many times. It counts as a retry only if every earlier one was
-    // refused.
+    // The same GET may be sent many times. It counts as a retry only while every earlier one was
+    // refused, or has a delayed answer that is still on its way.
     let known = rows::request(tx, scope, key_id, &asked.request_hash)?
-        .filter(|request| is_write || !request.is_told());
+        .filter(|request| is_write || !request.is_told_by(at));
     let mut request = match known {
         Some(request) if request.attempts.len() >= ATTEMPTS_MAX => return Ok(None),
         Some(request) => request,

@@ -65,6 +65,15 @@ impl ObservedRequest {
     pub fn is_told(&self) -> bool {
         self.attempts.iter().any(RequestAttempt::is_told)
     }
+    /// Whether the caller was told by this moment, in milliseconds. A delayed answer counts once it
+    /// has come, and one that is not delayed counts from the beginning.
+    pub fn is_told_by(&self, milliseconds: i64) -> bool {
+        let is_on_its_way = |attempt: &RequestAttempt| {
+            attempt.fate == Fate::Delayed
+                && attempt.answered_milliseconds.is_some_and(|answered| answered > milliseconds)
+        };
+        self.attempts.iter().any(|attempt| attempt.is_told() && !is_on_its_way(attempt))
+    }
 }
 
 /// An event that was made for the endpoint.

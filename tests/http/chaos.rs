@@ -95,7 +95,13 @@ impl Caller<'_> {
             let sent = twin.try_send(method, path, headers, body);
             return tokio::time::timeout(IMPATIENCE, sent).await.ok().flatten();
         }
-        self.client.try_send(method, path, headers, body).await
+        let answer = self.client.try_send(method, path, headers, body).await;
+        if !is_write {
+            // The server's clock has to reach the time of a delayed answer before the same GET is
+            // sent anew.
+            self.wait(DELAY_MILLISECONDS as i64);
+        }
+        answer
     }
 
     /// Sends a request until its answer is one that a retry would not change.
@@ -352,6 +358,31 @@ async fn a_seed_repeats_its_attacks() {
     }
     assert_eq!(runs[0], runs[1]);
     assert_ne!(runs[0], runs[2]);
+}
+
+/// A GET has no key, so the service tells by the time whether the same one is a retry.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_get_that_comes_again_before_its_answer_timed_out_too_early() {
+    let server = Server::start_manual(&[]).await;
+    for (wait, result, observed_count) in
+        [(DELAY_MILLISECONDS as i64 - 1, "failed", 1), (DELAY_MILLISECONDS as i64, "passed", 2)]
+    {
+        let client = server.client().await;
+        let body = json!({ "percentage": 100, "request_attacks": ["answer_delayed"],
+            "delay_milliseconds": DELAY_MILLISECONDS });
+        client.post(CHAOS, body).await.ok();
+        client.get("/v1/senders").await.ok();
+        server.clock.fetch_add(wait, Ordering::SeqCst);
+        client.get("/v1/senders").await.ok();
+        client.post(STOP, json!({})).await.ok();
+        let report = client.get(REPORT).await.ok();
+        let check = check(&report, "timed_out_too_early");
+        assert_eq!(
+            (&check["result"], &check["observed_count"]),
+            (&json!(result), &json!(observed_count)),
+            "{wait}: {check}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
