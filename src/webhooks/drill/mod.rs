@@ -61,7 +61,7 @@ pub struct DrillCheck {
     pub name: String,
     /// Whether the receiver answered as it should.
     pub passed: bool,
-    /// The answer that is right: `2xx` or `4xx`.
+    /// The answer that is right: `2xx` or `4xx`. `any` where only the time counts.
     pub expected: String,
     /// Type of the event in each delivery, in the order in which they were sent.
     // Reports that were stored before this field was added do not have it.

@@ -298,8 +298,8 @@ pub fn conclude(checks: &mut Vec<DrillCheck>) {
     checks.push(quick);
 }
 
-/// Whether the receiver answered every delivery, and quickly. A slow body takes its own time, so it
-/// does not count.
+/// Whether the receiver answered every delivery, and quickly. Whether the answers were right, the
+/// other checks say. A slow body takes its own time, so it does not count.
 fn quickness(checks: &[DrillCheck]) -> DrillCheck {
     let timed = || checks.iter().filter(|check| check.name != "slow");
     let slowest = timed().map(|check| check.duration_milliseconds).max().unwrap_or(0);
@@ -307,7 +307,7 @@ fn quickness(checks: &[DrillCheck]) -> DrillCheck {
     DrillCheck {
         name: "answers_quickly".to_owned(),
         passed: is_answered && slowest <= QUICK_MILLISECONDS_MAX,
-        expected: "2xx".to_owned(),
+        expected: "any".to_owned(),
         event_types: Vec::new(),
         http_statuses: Vec::new(),
         duration_milliseconds: slowest,

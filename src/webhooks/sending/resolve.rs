@@ -28,7 +28,8 @@ const RESOLVING_MAX: usize = 64;
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;
 /// Additional permits, only for names that resolved lately.
 const RESOLVING_PROVEN_MAX: usize = 16;
-/// How long a name that resolved may use those permits.
+/// How long a name that resolved may use those permits. A failure takes them away for
+/// [`BAD_DURATION`] only: after an outage of the name server, all names have failed.
 const PROVEN_DURATION: Duration = Duration::from_secs(24 * 3_600);
 /// How long a name counts as bad after it failed or did not answer in time.
 const BAD_DURATION: Duration = Duration::from_secs(600);

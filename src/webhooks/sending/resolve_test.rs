@@ -181,6 +181,30 @@ async fn names_that_resolved_lately_have_permits_of_their_own() {
     servers.are_released.send_replace(true);
 }
 
+/// A failure counts for a while only, because each name fails when the name server does.
+#[tokio::test]
+async fn a_name_that_resolved_within_a_day_is_proven_again_some_time_after_it_failed() {
+    let (_, resolver) = Servers::start();
+    let now = Instant::now();
+    let works: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
+    let failed = now + Duration::from_secs(3_600);
+    resolver.state.learn("alive", Some(&works), now);
+    resolver.state.learn("alive", None, failed);
+    let moment = Duration::from_millis(1);
+    for (at, wanted) in [
+        (failed + FAILED_DURATION, NameHistory::Bad),
+        (failed + BAD_DURATION - moment, NameHistory::Bad),
+        (failed + BAD_DURATION, NameHistory::Proven),
+        (now + PROVEN_DURATION - moment, NameHistory::Proven),
+        (now + PROVEN_DURATION, NameHistory::Unknown),
+    ] {
+        let ResolveStep::Ask { history, .. } = resolver.step("alive", at) else {
+            panic!("it is looked up");
+        };
+        assert_eq!(history, wanted, "{:?} after it resolved", at - now);
+    }
+}
+
 #[tokio::test]
 async fn an_attempt_that_gives_up_before_its_permit_leaves_the_name_to_the_next() {
     let (servers, resolver) = Servers::start();

@@ -105,8 +105,11 @@ pub(super) struct KnownEndpoint {
     pub(super) queue_lease_ends_milliseconds: Option<i64>,
     /// Deliveries that were taken under that lease and are not recorded yet.
     pub(super) held: HeldDeliveries,
-    /// Nothing is taken before this moment.
+    /// Nothing is taken before this moment, because an attempt failed. A success ends the rest.
     pub(super) rests_until: Instant,
+    /// Nothing is taken before this moment either, whatever attempts bring: rows of the endpoint
+    /// could not be read, or another node has the lease of its queue.
+    pub(super) left_alone_until: Instant,
     /// It is in `Scheduler::due_endpoints`.
     pub(super) is_due_listed: bool,
     /// It is in `Scheduler::ready_endpoints`.
@@ -133,6 +136,7 @@ impl KnownEndpoint {
             queue_lease_ends_milliseconds: None,
             held: HeldDeliveries::new(),
             rests_until: now,
+            left_alone_until: now,
             is_due_listed: false,
             is_ready_listed: false,
             is_change_listed: false,
@@ -187,9 +191,14 @@ impl KnownEndpoint {
         }
     }
 
+    /// Until when nothing is taken.
+    pub(super) fn pause_ends_at(&self) -> Instant {
+        self.rests_until.max(self.left_alone_until)
+    }
+
     /// How many deliveries to take now.
     pub(super) fn wanted(&self, now: Instant) -> usize {
-        if now < self.rests_until {
+        if now < self.pause_ends_at() {
             return 0;
         }
         let taken_max = match self.reliability {
@@ -211,7 +220,7 @@ impl KnownEndpoint {
     pub(super) fn offer(&self, now: Instant) -> Option<Offer> {
         let version = self.target.as_ref()?.version;
         let works = self.reliability == Reliability::Reliable && !self.is_probed();
-        let is_caught_up = !self.has_due && !self.has_backlog && now >= self.rests_until;
+        let is_caught_up = !self.has_due && !self.has_backlog && now >= self.pause_ends_at();
         let room = self.running_max().saturating_sub(self.taken.len() + self.running_count);
         (works && is_caught_up && room > 0).then_some(Offer { version, room })
     }

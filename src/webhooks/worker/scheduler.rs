@@ -195,8 +195,8 @@ impl Scheduler {
             if endpoint.share() != share {
                 continue;
             }
-            if endpoint.rests_until > now {
-                *wakes_at = (*wakes_at).min(endpoint.rests_until);
+            if endpoint.pause_ends_at() > now {
+                *wakes_at = (*wakes_at).min(endpoint.pause_ends_at());
             }
             let count = if self.running.has_room(endpoint.reliability) {
                 endpoint.wanted(now).min(count_left)
@@ -244,7 +244,7 @@ impl Scheduler {
         list_changed(&mut self.changed_endpoints, reading.endpoint_id, endpoint);
         let is_new = endpoint.target.is_none();
         if reading.is_broken {
-            endpoint.rests_until = now + Duration::from_secs(BROKEN_PAUSE_SECONDS);
+            endpoint.left_alone_until = now + Duration::from_secs(BROKEN_PAUSE_SECONDS);
             self.taken_count -= endpoint.lose_lease();
             self.taken_count -= endpoint.taken.len();
             endpoint.taken.clear();
@@ -267,7 +267,7 @@ impl Scheduler {
             set_reliability(&mut self.running, endpoint, Reliability::Suspect);
         }
         if reading.is_excluded {
-            endpoint.rests_until = now + Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);
+            endpoint.left_alone_until = now + Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);
             (endpoint.has_due, endpoint.has_backlog, endpoint.last_read) = (true, false, None);
         } else if reading.requested_count > 0 {
             endpoint.has_backlog = !reading.is_drained;

@@ -545,3 +545,27 @@ fn nothing_is_sent_under_a_lease_that_ends_too_soon_or_is_lost() {
     assert_eq!([count(now), count(now + pause)], [0, 1]);
     assert_eq!(wakes_at, now + pause);
 }
+
+/// An attempt that was under way when its endpoint was left alone says nothing about the reason.
+#[test]
+fn a_late_success_does_not_end_the_pause_of_an_endpoint_that_is_left_alone() {
+    let now = Instant::now();
+    let broken_pause = Duration::from_secs(BROKEN_PAUSE_SECONDS);
+    let excluded_pause = Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);
+    for (is_broken, share, pause) in
+        [(true, Share::Backlog, broken_pause), (false, Share::CaughtUp, excluded_pause)]
+    {
+        let (mut scheduler, endpoint_id) = scheduler_with_a_lease(now, &[2, 3]);
+        let starts = scheduler.begin_attempts(now, 0);
+        let request = only_request(&mut scheduler, Share::Backlog, now);
+        let mut reading = leased_reading(&request);
+        (reading.is_broken, reading.is_excluded) = (is_broken, !is_broken);
+        scheduler.note_reading(&reading, 0, &EndpointWrites::default(), now);
+        let finished = finished(&starts[0].taken.due, true);
+        scheduler.note_ended_attempt(endpoint_id, Some(&finished), now);
+        let mut wakes_at = now + pause * 2;
+        let mut count = |at| scheduler.take_requests(share, TAKEN_MAX, at, &mut wakes_at).len();
+        let before = now + pause - Duration::from_millis(1);
+        assert_eq!([count(now), count(before), count(now + pause)], [0, 0, 1], "{is_broken}");
+    }
+}
