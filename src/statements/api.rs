@@ -1,6 +1,6 @@
 //! Statements over HTTP.
 
-use super::{PERIOD_SECONDS_DEFAULT, PERIOD_SECONDS_MAX, Statement, compose};
+use super::{PERIOD_DAYS_MAX, PERIOD_SECONDS_DEFAULT, PERIOD_SECONDS_MAX, Statement, compose};
 use crate::http::query::{Filter, FilterKind};
 use crate::http::route::{self, Context, Route};
 use crate::kernel::page::FilterValue;
@@ -41,18 +41,25 @@ fn show(
     };
     // A period excludes its end, so one second more includes the present.
     let to = time("to").unwrap_or_else(|| context.now.business() + 1);
-    let from = time("from").unwrap_or_else(|| (to - PERIOD_SECONDS_DEFAULT).max(0));
+    let asked_from = time("from");
+    let from = asked_from.unwrap_or_else(|| (to - PERIOD_SECONDS_DEFAULT).max(0));
     let refused = |name: &str, message: String| {
         Refusal::one(RefusalEntry::field(Code::RequestQueryParameterInvalid, name, message))
     };
     if from >= to {
-        return Err(refused("from", "from must be before to.".into()).into());
+        // A period without `from` begins in 1970 at the earliest, so `to` is the wrong one.
+        let (name, message) = match asked_from {
+            Some(_) => ("from", "from must be before to."),
+            None => ("to", "to must be after 0, the beginning of 1970."),
+        };
+        return Err(refused(name, message.into()).into());
     }
     if to - from > PERIOD_SECONDS_MAX {
         return Err(refused(
             "from",
             format!(
-                "A statement covers at most {PERIOD_SECONDS_MAX} seconds: choose a later from."
+                "A statement covers at most {PERIOD_DAYS_MAX} days ({PERIOD_SECONDS_MAX} seconds): \
+                 choose a later from."
             ),
         )
         .into());

@@ -27,8 +27,9 @@ pub const RESOURCE: Resource =
 
 /// The most transfers of one statement.
 pub const TRANSFERS_MAX: usize = 5_000;
-/// The longest period of one statement in seconds: a leap year.
-pub const PERIOD_SECONDS_MAX: i64 = 366 * 86_400;
+/// The longest period of one statement in days: a leap year. And in seconds.
+pub const PERIOD_DAYS_MAX: i64 = 366;
+pub const PERIOD_SECONDS_MAX: i64 = PERIOD_DAYS_MAX * 86_400;
 /// The period in seconds if the caller names no beginning.
 pub const PERIOD_SECONDS_DEFAULT: i64 = 30 * 86_400;
 
@@ -42,9 +43,9 @@ pub struct StatementRow {
     pub transfer_id: Id<kind::Transfer>,
     pub status: TransferStatus,
     pub created: i64,
-    /// Hashes of the final deposits, in chain order; at most 100.
+    /// Hashes of the completed deposits, in chain order; at most 100.
     pub deposit_transaction_hashes: Vec<String>,
-    /// How many final deposits there are, including those whose hashes are not listed.
+    /// How many completed deposits there are, including those whose hashes are not listed.
     pub deposits_count: i64,
     /// USDT that came in during the period. USDT that a failed or returned payout gave back counts
     /// too.
@@ -64,11 +65,11 @@ pub struct StatementRow {
     pub inr_in: Money,
     /// INR that left in the period: paid out, or exchanged back into USDT after a failed payout.
     pub inr_out: Money,
-    /// USDT of refunds that are confirmed on chain.
+    /// USDT of completed refunds.
     pub refunded: Money,
-    /// Hashes of the confirmed refunds, oldest first; at most 100.
+    /// Hashes of the completed refunds, oldest first; at most 100.
     pub refund_transaction_hashes: Vec<String>,
-    /// How many confirmed refunds there are, including those whose hashes are not listed.
+    /// How many completed refunds there are, including those whose hashes are not listed.
     pub refunds_count: i64,
 }
 

@@ -91,13 +91,21 @@ async fn a_statement_tells_a_period_from_the_deposit_to_the_reference() {
     assert_eq!(nothing["data"], json!([]));
     assert!(closing(&nothing).iter().all(|(_, units)| *units == 0));
     assert_eq!(keys(&nothing), keys(&statement));
-    for query in [
-        format!("from={begun}&to={begun}"),
-        format!("from={}&to={}", begun, begun + 366 * DAY + 1),
-        "format=xml".to_owned(),
+    for (query, field_name, told) in [
+        (format!("from={begun}&to={begun}"), "from", "before to"),
+        ("to=0".to_owned(), "to", "1970"),
+        (
+            format!("from={}&to={}", begun, begun + 366 * DAY + 1),
+            "from",
+            "366 days (31622400 seconds)",
+        ),
+        ("format=xml".to_owned(), "format", "csv"),
     ] {
         let refused = actor.client.get(&format!("/v1/statements?{query}")).await;
-        assert_eq!(refused.error(400), "request_query_parameter_invalid", "{query}");
+        let wanted = ("request_query_parameter_invalid".to_owned(), Some(field_name.to_owned()));
+        assert_eq!(refused.errors(400), [wanted], "{query}");
+        let message = refused.json()["errors"][0]["message"].to_string();
+        assert!(message.contains(told), "{query}: {message}");
     }
 }
 
