@@ -97,7 +97,8 @@ impl PostgresUrl {
     }
 }
 
-/// Splits a configuration with several servers into one for each server.
+/// Splits a configuration with several servers into one for each server, with every setting that
+/// does not name a server. What `connect` sets itself, such as the time limit, is left out.
 fn of_each_host(config: &tokio_postgres::Config) -> Vec<tokio_postgres::Config> {
     if config.get_hosts().len() < 2 {
         return vec![config.clone()];
@@ -114,6 +115,7 @@ fn of_each_host(config: &tokio_postgres::Config) -> Vec<tokio_postgres::Config> 
             one.hostaddr(*address);
         }
         one.ssl_mode(config.get_ssl_mode()).channel_binding(config.get_channel_binding());
+        one.ssl_negotiation(config.get_ssl_negotiation());
         one.user(config.get_user().unwrap_or_default());
         one.dbname(config.get_dbname().unwrap_or_default());
         if let Some(password) = config.get_password() {
@@ -127,6 +129,13 @@ fn of_each_host(config: &tokio_postgres::Config) -> Vec<tokio_postgres::Config> 
         }
         if let Some(timeout) = config.get_tcp_user_timeout() {
             one.tcp_user_timeout(*timeout);
+        }
+        one.keepalives(config.get_keepalives()).keepalives_idle(config.get_keepalives_idle());
+        if let Some(interval) = config.get_keepalives_interval() {
+            one.keepalives_interval(interval);
+        }
+        if let Some(retries) = config.get_keepalives_retries() {
+            one.keepalives_retries(retries);
         }
         one
     };
@@ -193,6 +202,31 @@ mod tests {
         ] {
             assert_eq!(PostgresUrl::parse(text).unwrap().tls.is_some(), is_encrypted, "{text}");
         }
+    }
+
+    #[test]
+    fn each_of_several_servers_has_the_settings_of_the_address() {
+        let settings = "tcp_user_timeout=9&keepalives=0&keepalives_idle=8&keepalives_interval=7&\
+                        keepalives_retries=6&sslnegotiation=direct&channel_binding=require";
+        let parse = |hosts: &str| {
+            PostgresUrl::parse(&format!("postgres://hundi@{hosts}/hundi?{settings}")).unwrap().hosts
+        };
+        let of = |config: &tokio_postgres::Config| {
+            (
+                (config.get_tcp_user_timeout().copied(), config.get_keepalives()),
+                (config.get_keepalives_idle(), config.get_keepalives_interval()),
+                config.get_keepalives_retries(),
+                (config.get_ssl_negotiation(), config.get_channel_binding()),
+            )
+        };
+        let one = parse("127.0.0.1:5433");
+        assert_ne!(of(&one[0]), of(&tokio_postgres::Config::new()));
+        let several = parse("127.0.0.1:5433,[::1]:5434");
+        assert_eq!([of(&several[0]), of(&several[1])], [of(&one[0]), of(&one[0])]);
+        // The control: these are the address's own values.
+        let seconds = std::time::Duration::from_secs;
+        assert_eq!(one[0].get_keepalives_interval(), Some(seconds(7)));
+        assert_eq!((one[0].get_keepalives(), one[0].get_keepalives_retries()), (false, Some(6)));
     }
 
     #[test]
