@@ -52,7 +52,8 @@ impl Follower {
                 return Err(self.node_error(lead, fault));
             }
         };
-        let empty = verify::check_range(cursor.anchor, to, &contracts, &range)
+        let tokens = chain.token_contracts();
+        let empty = verify::check_range(cursor.anchor, to, &contracts, &tokens, &range)
             .map_err(|doubt| self.doubted(lead, doubt))?;
         let ends = [&range.first, &range.last];
         verify::check_times(ends, cursor.block_time, self.latest_time())

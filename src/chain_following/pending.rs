@@ -49,7 +49,7 @@ impl Follower {
                 && (top.height < head.number.0 || top.hash == head.hash)
         });
         let mut movements = std::mem::take(&mut self.pending.movements);
-        let contracts = self.chain.contracts();
+        let (contracts, tokens) = (self.chain.contracts(), self.chain.token_contracts());
         let base = 'view: loop {
             match kept {
                 Some(_) => movements.retain(|pending| pending.height > cursor.anchor.height),
@@ -86,7 +86,8 @@ impl Follower {
                     cursor.block_time,
                     self.latest_time(),
                 );
-                if verify::check_range(base, to, &contracts, &range).is_err() || times.is_err() {
+                let judged = verify::check_range(base, to, &contracts, &tokens, &range);
+                if judged.is_err() || times.is_err() {
                     return Ok(());
                 }
                 let our_logs = self.our_logs(&range.logs).await?;

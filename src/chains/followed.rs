@@ -300,6 +300,12 @@ impl FollowedChain {
         contracts
     }
 
+    /// Those of the watched contracts that are the token's or were.
+    pub fn token_contracts(&self) -> Vec<AddressBytes> {
+        let tokens = std::iter::once(self.token()).chain(self.former());
+        tokens.map(|token| token.contract).collect()
+    }
+
     /// The symbol of one of the configured `other_tokens`.
     pub fn symbol(&self, contract: &AddressBytes) -> Option<&str> {
         let other =

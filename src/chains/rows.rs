@@ -88,8 +88,9 @@ pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cu
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-fn unreadable<T>(_: T) -> StoreError {
-    StoreError::Broken("a chain's identity lies outside its range".into())
+/// The error for a number that does not fit. `what` says which one.
+fn unreadable<T>(what: &str) -> impl FnOnce(T) -> StoreError {
+    move |_| StoreError::Broken(format!("{what} lies outside its range"))
 }
 
 /// `None` before the first start.
@@ -101,7 +102,7 @@ pub fn identity(
     let sql = "SELECT chain_id, token_contract FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
     let read = |mut row: Row| {
         Ok(Identity {
-            chain_id: u64::try_from(row.int()?).map_err(unreadable)?,
+            chain_id: u64::try_from(row.int()?).map_err(unreadable("a chain's identity"))?,
             token: AddressBytes::stored(&row.bytes()?)?,
         })
     };
@@ -130,7 +131,8 @@ pub fn tokens(
     let read = |mut row: Row| {
         Ok(TokenContract {
             contract: AddressBytes::stored(&row.bytes()?)?,
-            decimals: u8::try_from(row.int()?).map_err(unreadable)?,
+            decimals: u8::try_from(row.int()?)
+                .map_err(unreadable("the number of a token's decimals"))?,
         })
     };
     tx.rows(sql, values![mode.as_str(), chain.as_str()])?.into_iter().map(read).collect()
@@ -194,7 +196,7 @@ pub fn begin(
         values![
             mode.as_str(),
             chain.as_str(),
-            i64::try_from(chain_id).map_err(unreadable)?,
+            i64::try_from(chain_id).map_err(unreadable("a chain's identity"))?,
             &token.contract,
             cursor.anchor.height,
             &cursor.anchor.hash.to_string(),

@@ -13,6 +13,7 @@ use super::budget::{
     REQUESTS_PER_SECOND_MAX, RequestLimits,
 };
 use super::derivation::AccountXpub;
+use super::port::SYMBOL_LENGTH_MAX;
 use super::timer::Timer;
 use crate::kernel::within;
 use crate::outbound::OutboundEndpoint;
@@ -338,12 +339,12 @@ impl ChainSources {
         }
         let mut others = BTreeMap::new();
         for (symbol, text) in &other_tokens {
-            let is_symbol = (1..=20).contains(&symbol.len())
+            let is_symbol = (1..=SYMBOL_LENGTH_MAX).contains(&symbol.len())
                 && symbol.bytes().all(|byte| byte.is_ascii_alphanumeric());
             if !is_symbol || symbol == "USDT" {
                 return Err(format!(
-                    "{table}.other_tokens has {symbol:?}: a symbol has 1 to 20 letters and \
-                     digits, and is not USDT"
+                    "{table}.other_tokens has {symbol:?}: a symbol has 1 to {SYMBOL_LENGTH_MAX} \
+                     letters and digits, and is not USDT"
                 ));
             }
             let address = contract("other_tokens", text)?;

@@ -90,13 +90,15 @@ pub struct Anchor {
     pub hash: Hash,
 }
 
-/// Checks that a range is consistent and continues from the block before it. The first of
-/// `contracts` is the token's. Answers the blocks for which the filter showed nothing. The filter
-/// may have hidden something there, so the caller has to read these blocks without it.
+/// Checks that a range is consistent and continues from the block before it. `tokens` are those of
+/// `contracts` that are the token's or were. Answers the blocks for which the filter showed
+/// nothing. The filter may have hidden something there, so the caller has to read these blocks
+/// without it.
 pub fn check_range(
     before: Anchor,
     to: i64,
     contracts: &[AddressBytes],
+    tokens: &[AddressBytes],
     range: &BlockRange,
 ) -> Result<Vec<i64>, VerifyError> {
     let from = before.height + 1;
@@ -119,11 +121,10 @@ pub fn check_range(
             && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
         let is_of_contract = contracts.contains(&log.contract);
         let is_new = places.insert((number, log.log_index.0));
-        // A malformed log of another contract is no reason to stop: it is not read as a movement,
-        // so it credits nothing.
-        let is_readable = !log.is_transfer()
-            || log.movement().is_some()
-            || contracts.first() != Some(&log.contract);
+        // A malformed log of another token is no reason to stop: no movement of it is credited. But
+        // one of the token's contract, or of a former one, may be a deposit.
+        let is_readable =
+            !log.is_transfer() || log.movement().is_some() || !tokens.contains(&log.contract);
         if log.removed || !is_of_block || !is_of_contract || !is_new || !is_readable {
             return Err(VerifyError::BadLog(number));
         }
@@ -284,13 +285,15 @@ mod tests {
         Anchor { hash: hash(10), ..BEFORE }
     }
 
+    /// Checks a range in which only the token's contract is watched.
+    fn check_token(range: &BlockRange) -> Result<Vec<i64>, VerifyError> {
+        check_range(before(), 14, &[TOKEN], &[TOKEN], range)
+    }
+
     #[test]
     fn a_sound_range_names_the_blocks_to_look_at() {
-        assert_eq!(
-            check_range(before(), 14, &[TOKEN], &of(vec![log(11, 0), log(13, 2), log(13, 4)])),
-            Ok(vec![12, 14])
-        );
-        assert_eq!(check_range(before(), 14, &[TOKEN], &of(vec![])), Ok(vec![11, 12, 13, 14]));
+        assert_eq!(check_token(&of(vec![log(11, 0), log(13, 2), log(13, 4)])), Ok(vec![12, 14]));
+        assert_eq!(check_token(&of(vec![])), Ok(vec![11, 12, 13, 14]));
     }
 
     #[test]
@@ -349,28 +352,31 @@ mod tests {
             ),
         ];
         let sound = of(vec![log(12, 0), log(12, 1), log(14, 0)]);
-        assert!(check_range(before(), 14, &[TOKEN], &sound).is_ok());
+        assert!(check_token(&sound).is_ok());
         for (what, break_it, doubt) in table {
             let mut broken = sound.clone();
             break_it(&mut broken);
-            assert_eq!(check_range(before(), 14, &[TOKEN], &broken), Err(doubt), "{what}");
+            assert_eq!(check_token(&broken), Err(doubt), "{what}");
         }
     }
 
     #[test]
     fn another_token_stops_nothing() {
         let junk = Log { contract: OTHER, ..with_data(vec![1], log(12, 5)) };
-        assert!(check_range(before(), 14, &[TOKEN, OTHER], &of(vec![junk.clone()])).is_ok());
-        assert_eq!(
-            check_range(before(), 14, &[OTHER, TOKEN], &of(vec![junk])),
-            Err(VerifyError::BadLog(12))
-        );
+        let contracts = [TOKEN, OTHER];
+        let check = |tokens: &[AddressBytes]| {
+            check_range(before(), 14, &contracts, tokens, &of(vec![junk.clone()]))
+        };
+        assert!(check(&[TOKEN]).is_ok());
+        // One of the token's contract does, and one of its former contract.
+        assert_eq!(check(&[OTHER]), Err(VerifyError::BadLog(12)));
+        assert_eq!(check(&[TOKEN, OTHER]), Err(VerifyError::BadLog(12)));
     }
 
     #[test]
     fn what_strangers_move_need_not_fit() {
         let huge = with_data(vec![0xFF; 32], log(12, 5));
-        assert_eq!(check_range(before(), 14, &[TOKEN], &of(vec![huge])), Ok(vec![11, 13, 14]));
+        assert_eq!(check_token(&of(vec![huge])), Ok(vec![11, 13, 14]));
     }
 
     #[test]

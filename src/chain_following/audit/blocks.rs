@@ -126,8 +126,9 @@ impl ChainAudit<'_> {
         let contracts = self.chain.contracts();
         let from = before.height + 1;
         let range = node.range(&contracts, from, to, None).await?.ok_or(VerifyError::Stale(to))?;
+        let tokens = self.chain.token_contracts();
         let empty: BTreeSet<i64> =
-            verify::check_range(before, to, &contracts, &range)?.into_iter().collect();
+            verify::check_range(before, to, &contracts, &tokens, &range)?.into_iter().collect();
         unfiltered_blocks::blocks(node, &contracts, &range, &empty).await?;
         let moved = self.moved(&range);
         let (ours, transfer_contracts, written) = self.read_book(moved.clone(), from, to).await?;
