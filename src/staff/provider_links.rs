@@ -109,11 +109,15 @@ pub fn sign_in(
         Some(operator) => (Some(operator), false),
         None => (by_email(tx, vouched)?, true),
     };
-    let Some(operator) = operator.filter(|operator| !operator.is_disabled) else {
+    let Some(operator) = operator else {
         refuse(tx, now, services, vouched, "", place)?;
         return Ok(OutsideSignIn::NotLinked);
     };
     let name = operator.identity.name.as_str();
+    if operator.is_disabled {
+        refuse(tx, now, services, vouched, name, place)?;
+        return Ok(OutsideSignIn::NotLinked);
+    }
     if operator.is_totp_confirmed && !vouched.has_second_factor {
         refuse(tx, now, services, vouched, name, place)?;
         return Ok(OutsideSignIn::SecondFactorNeeded);
@@ -151,9 +155,8 @@ fn refuse(
     log(tx, now, Action::SignInRefused, name, vouched, place)
 }
 
-/// Logs a sign-in, as an entry about the operator `name`, which is empty if no operator who may
-/// sign in was found. The person's identifier at the provider is left out, because that person may
-/// not be an operator.
+/// Logs a sign-in, as an entry about the operator `name`, which is empty if no operator was found.
+/// The person's identifier at the provider is left out, because that person may not be an operator.
 fn log(
     tx: &mut dyn Tx,
     now: &Now,

@@ -790,6 +790,14 @@ async fn arrives(server: &Server, vouched: Vouched) -> String {
     done.await.unwrap()
 }
 
+/// Whom the newest refused sign-in in the audit log is about.
+async fn refused_name(server: &Server) -> String {
+    let newest = server.app.state.store.write(|tx, _| {
+        Ok(audit::rows::newest_of(tx, "sign_in_refused")?.expect("a refused sign-in"))
+    });
+    newest.await.unwrap().subject
+}
+
 /// The rules of a sign-in at a provider; tests/console/openid.mjs has the way there and back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_signs_in_whom_an_operator_is_linked_to() {
@@ -829,6 +837,7 @@ async fn a_provider_signs_in_whom_an_operator_is_linked_to() {
     let asha = Some("Asha@Example.com");
     assert_eq!(arrives(&server, vouched("b", asha, false)).await, "asha@example.com");
     assert_eq!(arrives(&server, vouched("c", asha, false)).await, "not linked");
+    assert_eq!(refused_name(&server).await, "", "nobody is linked to that person");
     assert_eq!(arrives(&server, vouched("b", None, false)).await, "asha@example.com");
     // An operator with a second factor here needs one there.
     let confirm =
@@ -850,6 +859,7 @@ async fn a_provider_signs_in_whom_an_operator_is_linked_to() {
         assert!(run(&["operators", "disable", name]).0);
     }
     assert_eq!(arrives(&server, vouched("b", asha, true)).await, "not linked");
+    assert_eq!(refused_name(&server).await, "asha@example.com", "who is disabled is named");
     assert!(run(&["operators", "unlink", "asha@example.com"]).0);
     assert!(!run(&["operators", "unlink", "asha@example.com"]).0);
     assert!(run(&["operators", "reset", "viewer"]).0);

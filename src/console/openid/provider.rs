@@ -293,16 +293,7 @@ impl OpenId {
         if let Some(known) = remembered() {
             return Ok(known);
         }
-        let failed_at = self.with_memory(|memory| memory.failed_at);
-        if failed_at.is_some_and(|at| (0..FAILED_SECONDS).contains(&(instant - at))) {
-            return Err(Unavailable("it did not answer just now".into()));
-        }
-        let read = self.read(instant).await;
-        self.with_memory(|memory| match &read {
-            Ok(known) => (memory.known, memory.failed_at) = (Some(known.clone()), None),
-            Err(_) => memory.failed_at = Some(instant),
-        });
-        read
+        self.ask(instant).await
     }
 
     /// Reads the provider again because of an unknown key. If that was done within the last
@@ -322,9 +313,22 @@ impl OpenId {
         if let Some(known) = known {
             return Ok(known);
         }
-        let known = self.read(instant).await?;
-        self.with_memory(|memory| memory.known = Some(known.clone()));
-        Ok(known)
+        self.ask(instant).await
+    }
+
+    /// Reads the provider, and remembers what it said or when it failed; within [`FAILED_SECONDS`]
+    /// of a failure it is not asked. Called only while `asking` is held.
+    async fn ask(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
+        let failed_at = self.with_memory(|memory| memory.failed_at);
+        if failed_at.is_some_and(|at| (0..FAILED_SECONDS).contains(&(instant - at))) {
+            return Err(Unavailable("it did not answer just now".into()));
+        }
+        let read = self.read(instant).await;
+        self.with_memory(|memory| match &read {
+            Ok(known) => (memory.known, memory.failed_at) = (Some(known.clone()), None),
+            Err(_) => memory.failed_at = Some(instant),
+        });
+        read
     }
 
     async fn read(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
@@ -399,4 +403,62 @@ fn endpoint(name: &str, address: &str) -> Result<OutboundEndpoint, ProviderError
     let endpoint =
         OutboundEndpoint::new(address, None).ok().filter(OutboundEndpoint::keeps_secrets);
     endpoint.ok_or_else(|| Unavailable(format!("its {name} is no https:// address")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use rustls::RootCertStore;
+
+    use super::*;
+
+    /// A provider that breaks every connection, and how many connections it has had.
+    fn broken() -> (OpenId, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                counted.fetch_add(1, Ordering::SeqCst);
+                drop(connection);
+            }
+        });
+        let settings = OidcSettings {
+            issuer,
+            client_id: "hundi".into(),
+            name: None,
+            second_factor: None,
+            acr: None,
+            link_by_email: false,
+        };
+        let client = Client::new(RootCertStore::empty()).unwrap();
+        (OpenId::new(settings, &|_| None, client), count)
+    }
+
+    /// Whether the provider's description or its keys were asked for, a failure spares it the next
+    /// questions of both kinds.
+    #[tokio::test]
+    async fn a_provider_that_failed_is_left_alone_for_a_while() {
+        let (provider, count) = broken();
+        let mut asked = 0;
+        for (instant, is_again) in [(1_000, true), (2_000, false)] {
+            let first = match is_again {
+                true => provider.known_again(instant).await,
+                false => provider.known(instant).await,
+            };
+            assert!(first.is_err());
+            assert!(count.load(Ordering::SeqCst) > asked, "{instant}");
+            asked = count.load(Ordering::SeqCst);
+            let soon = instant + FAILED_SECONDS - 1;
+            assert!(provider.known(soon).await.is_err());
+            assert!(provider.known_again(soon).await.is_err());
+            assert_eq!(count.load(Ordering::SeqCst), asked, "{instant}");
+        }
+        // The control: once that time is over, it is asked.
+        assert!(provider.known(2_000 + FAILED_SECONDS).await.is_err());
+        assert!(count.load(Ordering::SeqCst) > asked);
+    }
 }
