@@ -76,7 +76,8 @@ pub fn agreed(
     Ok(Observation { rate: median, observed_at })
 }
 
-/// The figure that the day's rates have to be near.
+/// The figure that the day's rates have to be near, unless the operator has set another one: the
+/// day's first good rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateAnchor {
     pub rate: Rate,
@@ -94,6 +95,7 @@ pub fn indian_day(instant: i64) -> i64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateMemory {
     pub last: Option<MarketRate>,
+    /// Never the operator's figure: it would outlast its setting.
     pub anchor: Option<RateAnchor>,
     /// A jump that is not believed yet: the rate last seen, and how many polls showed it.
     jump: Option<(Rate, u32)>,
@@ -105,7 +107,7 @@ impl RateMemory {
     }
 
     /// Judges the rate that a poll found at `instant`, in Unix seconds. An accepted rate becomes
-    /// the last good one, and the day's anchor if there is none. A jump is believed only when
+    /// the last good one, and the day's first one if there is none. A jump is believed only when
     /// several polls in a row show it; after a poll with any other outcome the count begins anew.
     pub fn judge(
         &mut self,
@@ -160,13 +162,9 @@ impl RateMemory {
             return Err(RateRefusal::Stale);
         }
         let day = indian_day(instant);
-        let anchor = guards
-            .anchor
-            .map(|rate| RateAnchor { rate, day })
-            .or(self.anchor.filter(|anchor| anchor.day == day));
-        if anchor
-            .is_some_and(|anchor| !is_near(seen.mid, anchor.rate, guards.anchor_basis_points_max))
-        {
+        let first = self.anchor.filter(|anchor| anchor.day == day);
+        let anchor = guards.anchor.or(first.map(|first| first.rate));
+        if anchor.is_some_and(|anchor| !is_near(seen.mid, anchor, guards.anchor_basis_points_max)) {
             return Err(RateRefusal::AnchorDeviation);
         }
         if let Some(last) =
@@ -186,7 +184,7 @@ impl RateMemory {
              exchange rate showed long enough to be believed");
         }
         self.last = Some(seen);
-        self.anchor = Some(anchor.unwrap_or(RateAnchor { rate: seen.mid, day }));
+        self.anchor = Some(first.unwrap_or(RateAnchor { rate: seen.mid, day }));
         Ok(seen)
     }
 }
@@ -342,5 +340,22 @@ mod tests {
             memory.judge(seen(88_600_000, 1_000_000, midnight), midnight, &operators),
             Err(RateRefusal::AnchorDeviation)
         );
+    }
+
+    #[test]
+    fn the_operators_anchor_ends_with_its_setting() {
+        let now = 1_790_000_000;
+        let operators = Guards { anchor: Some(Rate(90_000_000)), ..guards() };
+        let mut memory = RateMemory::default();
+        memory.judge(seen(88_500_000, 1_000_000, now), now, &operators).unwrap();
+        // What the store has for a start without the setting: the day's first good rate.
+        let first = RateAnchor { rate: Rate(88_500_000), day: indian_day(now) };
+        assert_eq!(memory.anchor, Some(first));
+        let mut restored = RateMemory::new(memory.last, memory.anchor);
+        let mut judge =
+            |mid, guards: &Guards| restored.judge(seen(mid, 1_000_000, now), now, guards).err();
+        let far = 88_000_000;
+        assert_eq!(judge(far, &operators), Some(RateRefusal::AnchorDeviation));
+        assert_eq!(judge(far, &guards()), None);
     }
 }
