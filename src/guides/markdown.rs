@@ -40,8 +40,8 @@ pub fn render(text: &str) -> Rendered {
                     CodeBlockKind::Indented => String::new(),
                 };
                 let code = CodeBlock::new(&info, text);
-                let last = codes.last().map(|last| last.language.as_str());
-                if !continues_choice(last, &code.language) {
+                let choice = codes.iter().map(|code| code.language.as_str());
+                if !continues_choice(choice, &code.language) {
                     push_codes(&mut rendered.html, &mut codes);
                 }
                 codes.push(code);
@@ -276,8 +276,8 @@ fn one_choice(text: &str, language: &str) -> String {
             continue;
         };
         let code_language = info.split_whitespace().next().unwrap_or("text").to_owned();
-        let last = codes.last().map(|(last, _)| last.as_str());
-        if !continues_choice(last, &code_language) {
+        let choice = codes.iter().map(|(language, _)| language.as_str());
+        if !continues_choice(choice, &code_language) {
             keep_one(&mut kept, &mut codes, language);
         }
         let mut code = format!("{line}\n");
@@ -294,10 +294,15 @@ fn one_choice(text: &str, language: &str) -> String {
     kept
 }
 
-/// Whether a block belongs to the same choice as the one right before it, because both are code.
-/// What a program prints belongs to no choice and ends one.
-fn continues_choice(last: Option<&str>, next: &str) -> bool {
-    last.is_some_and(is_program) && is_program(next)
+/// Whether a block belongs to the same choice as those right before it, whose languages are
+/// `choice`: all are code, each in another language. A second block in one of these languages
+/// begins anew, because it says something else. What a program prints belongs to no choice and ends
+/// one.
+fn continues_choice<'a>(choice: impl Iterator<Item = &'a str>, next: &str) -> bool {
+    let mut choice = choice.peekable();
+    choice.peek().is_some()
+        && is_program(next)
+        && choice.all(|language| is_program(language) && language != next)
 }
 
 /// Whether a block is code, of which there can be a choice, and not the output of a program.
@@ -334,6 +339,16 @@ mod tests {
         assert!(html.find("</div>") < html.find("data-language=\"text\""), "{html}");
         let (choice, printed) = html.split_once("</div>\n").unwrap();
         assert_eq!((choice.matches("<figure").count(), printed.matches("<figure").count()), (2, 2));
+    }
+
+    #[test]
+    fn two_blocks_of_one_language_are_no_choice() {
+        let text = "```bash\n1\n```\n\n```bash\n2\n```\n\n```python\n3\n```\n";
+        let html = render(text).html;
+        let (alone, choice) = html.split_once("<div class=\"choice\">").unwrap();
+        assert_eq!((alone.matches("<figure").count(), choice.matches("<figure").count()), (1, 2));
+        assert_eq!(only(text, "bash"), "```bash\n1\n```\n\n```bash\n2\n```\n\n");
+        assert_eq!(only(text, "python"), "```bash\n1\n```\n\n```python\n3\n```\n\n");
     }
 
     #[test]

@@ -85,8 +85,9 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     let refused = |code, message: String| Err(Refusal::field(code, NAME, message));
     let missing = || {
         format!(
-            "The header {NAME} is required on every POST. Send 16 to 64 characters that no other \
-             operation has, such as a new UUID, and the same ones when you retry it."
+            "The header {NAME} is required on every POST. Send {IDEMPOTENCY_KEY_LENGTH_MIN} to \
+             {IDEMPOTENCY_KEY_LENGTH_MAX} characters that no other operation has, such as a new \
+             UUID, and the same ones when you retry it."
         )
     };
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();

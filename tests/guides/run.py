@@ -49,7 +49,9 @@ def choices(text):
     for block in map(Block, FENCE.finditer(text)):
         is_next = end is not None and text[end:block.start].strip() == ""
         is_code = block.language not in ("text", "json")
-        if found and is_next and is_code and found[-1][-1].language not in ("text", "json"):
+        choice = [other.language for other in found[-1]] if found and is_next else []
+        is_other = is_code and not {"text", "json", block.language} & {*choice}
+        if choice and is_other:
             found[-1].append(block)
         else:
             found.append([block])

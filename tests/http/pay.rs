@@ -227,7 +227,11 @@ async fn every_phase_is_shown_as_it_is() {
     assert_eq!(state["is_final"], true);
     actor.pay(&transfer, "5.00").await;
     let state = seen.expect(&transfer, PaymentPhase::PaidOut, &[]).await;
-    assert_eq!(state["is_final"], false, "a payment is on its way");
+    assert_eq!(
+        (&state["is_final"], &state["poll_seconds"]),
+        (&json!(false), &json!(15)),
+        "a payment is on its way"
+    );
     actor.finalise().await;
     seen.expect(
         &transfer,

@@ -226,7 +226,7 @@ const WEBHOOK_URL: &str = "Where events are sent. Two endpoints may have the sam
 
 /// Sorted by name.
 const NAMES: &[(&str, &str)] = &[
-    ("account_number", "Number of the bank account; never shown again."),
+    ("account_number", "Number of the bank account; no answer shows it."),
     ("account_number_last4", "Last four characters of the account number."),
     ("account_type", "Type of the bank account."),
     ("account_types", "Types of bank account that can receive payouts."),
@@ -326,7 +326,7 @@ const NAMES: &[(&str, &str)] = &[
     ("name_match", "How the name compares with the one that the bank holds."),
     ("nationality", "ISO 3166-1 alpha-2 code of the nationality."),
     ("now", "The test clock in Unix seconds."),
-    ("number", "Number of the document; never shown again."),
+    ("number", "Number of the document; no answer shows it."),
     ("object", "Type of the object."),
     (
         "only_failed",
@@ -337,9 +337,9 @@ const NAMES: &[(&str, &str)] = &[
     ("order", "Oldest first (asc) or newest first (desc)."),
     ("overlap_seconds", "How long the old secret signs too, in seconds."),
     ("overpaid", "What to do with money above the amount."),
-    ("pan", "Indian permanent account number; never shown again."),
+    ("pan", "Indian permanent account number; no answer shows it."),
     ("pan_last4", "Last four characters of the PAN."),
-    ("passport_number", "Passport number; never shown again."),
+    ("passport_number", "Passport number; no answer shows it."),
     ("passport_number_last4", "Last four characters of the passport number."),
     ("payer_address", "Address that the payer gave for the refund; declare it to use it at once."),
     ("payer_sets_refund_address", "Whether the payer may give a refund's address on the page."),
@@ -356,7 +356,7 @@ const NAMES: &[(&str, &str)] = &[
     ("phone", "Telephone number in E.164 form."),
     ("policy", "What to do with money that does not fit."),
     ("postal_code", "Postal code."),
-    ("processing", "Funded, being converted."),
+    ("processing", "Funded, not exchanged yet."),
     ("purpose_code", "RBI purpose code of the remittance."),
     ("purpose_codes", "RBI purpose codes that are taken."),
     ("quote_lock_id", "ID of the quote lock."),

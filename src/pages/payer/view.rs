@@ -85,12 +85,10 @@ impl PaymentPhase {
             | PaymentPhase::TooLate
             | PaymentPhase::OnHold
             | PaymentPhase::RefundNeedsAddress => 15,
-            // Money that comes late can still change these. For `PaidOut` and `Refunded`, `view`
-            // uses a value of its own.
-            PaymentPhase::PaidOut
-            | PaymentPhase::Refunded
-            | PaymentPhase::Expired
-            | PaymentPhase::Cancelled => 60,
+            // Asked only while another deposit or refund is still open; then `view` is not final.
+            PaymentPhase::PaidOut | PaymentPhase::Refunded => 15,
+            // Money that comes late can still change these.
+            PaymentPhase::Expired | PaymentPhase::Cancelled => 60,
         }
     }
 }
@@ -311,15 +309,7 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
         phase,
         tone: phase.tone(),
         is_final,
-        poll_seconds: (!is_final).then(|| {
-            // The payment has ended, but another deposit or refund is still open. It is polled as
-            // often as a refund that waits for its address.
-            if has_ended {
-                PaymentPhase::RefundNeedsAddress.poll_seconds()
-            } else {
-                phase.poll_seconds()
-            }
-        }),
+        poll_seconds: (!is_final).then(|| phase.poll_seconds()),
         now: PageTime(facts.business),
         expires_at: PageTime(transfer.expires_at),
         is_payable: phase.is_payable(),
