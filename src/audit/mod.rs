@@ -31,6 +31,8 @@ crate::string_enum!(
     ///   provider, or no longer may.
     /// - `DecisionEnded`: a request for a second person's approval was neither approved nor
     ///   rejected. It expired, its requester was disabled, or it could no longer be carried out.
+    /// - `EncryptionKeyChanged`: a change of the encryption key began or finished, as the detail
+    ///   `step` says.
     /// - `Settings`: the service started with other settings than before.
     Action {
         SignIn "sign_in",
@@ -112,7 +114,7 @@ impl Entry {
 }
 
 impl<'a> Fact<'a> {
-    /// What an operator did, in the console or in the shell.
+    /// What `by` did: an operator in the console or in the shell, or the service itself.
     pub fn by(
         by: &'a DecidedBy,
         action: Action,

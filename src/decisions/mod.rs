@@ -1,5 +1,7 @@
 //! The decisions that only the operator makes: what was decided, about what, who decided and why.
-//! Each row is written in the transaction that carries the decision out, and is never changed.
+//! Each row is written in the transaction that carries the decision out, and is never changed. Two
+//! are written apart from it: `credit` before the nodes are asked, and `resume` of a database after
+//! it.
 
 pub mod rows;
 

@@ -12,8 +12,10 @@ crate::statuses!("deposit",
 );
 
 crate::string_enum!(
-    /// How a deposit counted for its transfer. A deposit has this once it is `completed` or
-    /// `failed`, unless its `reason_code` is `dropped`.
+    /// What a deposit meant for its transfer. The first four are added to what the transfer
+    /// received; a `late` one came after the expiry or a cancellation. `unmatched` ones, which came
+    /// when it took no more money, and `unsupported` ones are not added. A deposit has this once it
+    /// is `completed` or `failed`, unless its `reason_code` is `dropped`.
     Classification {
         Exact "exact",
         Partial "partial",

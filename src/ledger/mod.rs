@@ -36,7 +36,7 @@ crate::string_enum!(
     /// The chart of accounts. `GET /v1/balance` shows the first four:
     ///
     /// - `available`: final on the chain, and not yet used or held;
-    /// - `processing`: funded, being converted;
+    /// - `processing`: funded, not exchanged yet, because no payout is instructed;
     /// - `payout_processing`: rupees that are with the bank;
     /// - `hold`: waiting for a decision, or owed back.
     ///

@@ -47,8 +47,8 @@ pub struct FeeDetail {
     pub rate_percent: Option<String>,
 }
 
-/// What is kept of the amount before it is exchanged, and its parts. The parts may include GST,
-/// which `amount` does not: it is deducted from the rupees.
+/// A fee with its parts. `amount` is what is kept of the sell amount before the exchange. `details`
+/// can also list GST, which is deducted from the rupees and is no part of `amount`.
 #[derive(Serialize, JsonSchema)]
 pub struct Fee {
     pub amount: Money,

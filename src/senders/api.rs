@@ -26,7 +26,7 @@ crate::form! {
     }
 }
 crate::form! {
-    /// A document that identifies a person; the number is never shown again.
+    /// A document that identifies a person; no answer shows the number.
     IdentificationForm {
         r#type: EnumField<IdentificationType>,
         number: DocumentNumber,

@@ -11,7 +11,8 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-// Written by hand and not with `stored!`, because `type` cannot be the name of a variable.
+// Written by hand and not with `stored!`: the macro makes a variable of each column, and takes the
+// column's name from it. That of `r#type` would be `r#type`.
 const COLUMNS: &str = "scope, id, name, type, country, email, address, date_of_birth, \
  nationality, identification_type, \
     identification_sealed, screening, metadata, created";
