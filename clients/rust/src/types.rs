@@ -126,10 +126,10 @@ pub struct ApiErrorMetadata {
     /// Field, parameter or header concerned; nested names joined with dots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_name: Option<String>,
-    /// Largest value that is taken, with a value outside its range.
+    /// The largest value that is accepted; present if a value is outside its range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<String>,
-    /// Smallest value that is taken, with a value outside its range.
+    /// The smallest value that is accepted; present if a value is outside its range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<String>,
     /// Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is.
@@ -153,15 +153,15 @@ pub struct ApiErrorMetadata {
 pub struct Balance {
     /// Type of the object.
     pub object: String,
-    /// Final and free.
+    /// Final on the chain and not yet used or held.
     pub available: Vec<BalanceItem>,
     /// Seen on chain, not final.
     pub pending: Vec<BalanceItem>,
-    /// Funded, being converted.
+    /// Funded, not exchanged yet.
     pub processing: Vec<BalanceItem>,
     /// Rupees that are with the bank.
     pub payout_processing: Vec<BalanceItem>,
-    /// Under review, or owed back.
+    /// Waiting for a decision, or owed back.
     pub hold: Vec<BalanceItem>,
     /// Whether the object belongs to live mode.
     pub livemode: bool,
@@ -229,7 +229,7 @@ pub struct Beneficiary {
     pub passport_number_last4: Option<String>,
     /// What has to be updated to continue.
     pub requirements: Vec<Requirement>,
-    /// How the account was checked.
+    /// What the last check of the account found, and when.
     pub verification: Verification,
     /// The caller's own names and values.
     pub metadata: BTreeMap<String, String>,
@@ -313,7 +313,7 @@ pub struct BeneficiaryValidation {
     /// The payment system that a payout of the amount goes by; null without an amount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<BeneficiaryValidationMethod>,
-    /// What would have to be mended after the creation.
+    /// What the caller would have to correct in live mode.
     pub requirements: Vec<Requirement>,
     /// Whether the object belongs to live mode.
     pub livemode: bool,
@@ -600,7 +600,7 @@ pub struct Corridor {
     pub quote_lock_seconds: i64,
     /// How long a transfer waits for its deposit, in seconds.
     pub funding_seconds: i64,
-    /// Types of bank account that are paid.
+    /// Types of bank account that can receive payouts.
     pub account_types: Vec<String>,
     /// Indian payment systems that payouts go by.
     pub methods: Vec<CorridorMethods>,
@@ -697,7 +697,7 @@ pub struct CorridorList {
 pub struct CreateBeneficiary {
     /// Name of the account holder, as the bank holds it.
     pub name: String,
-    /// Number of the bank account; never shown again.
+    /// Number of the bank account; no answer shows it.
     pub account_number: String,
     /// IFSC of the branch.
     pub ifsc: String,
@@ -712,10 +712,10 @@ pub struct CreateBeneficiary {
     /// The caller's own names and values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
-    /// Indian permanent account number; never shown again.
+    /// Indian permanent account number; no answer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pan: Option<String>,
-    /// Passport number; never shown again.
+    /// Passport number; no answer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passport_number: Option<String>,
     /// Date of birth, YYYY-MM-DD: a past date, not before 1900.
@@ -810,7 +810,7 @@ pub struct CreateSenderAddress {
 pub struct CreateSenderIdentification {
     /// Type of the document.
     pub r#type: CreateSenderIdentificationType,
-    /// Number of the document; never shown again.
+    /// Number of the document; no answer shows it.
     pub number: String,
 }
 
@@ -1101,7 +1101,7 @@ pub struct DrillCheck {
     pub name: String,
     /// Whether the receiver answered as it should.
     pub passed: bool,
-    /// The answer that is right: `2xx` or `4xx`.
+    /// The answer that is right: `2xx` or `4xx`. `any` where only the time counts.
     pub expected: String,
     /// Type of the event in each delivery, in the order in which they were sent.
     pub event_types: Vec<String>,
@@ -1292,7 +1292,7 @@ pub struct FundingDiagnosis {
     /// Code of the currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// What is missing once this is final.
+    /// What will still be missing from the amount once this transaction is final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short_by: Option<Decimal>,
     /// By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter.
@@ -1433,7 +1433,7 @@ pub struct PaymentAdvice {
     /// Since when it is available, in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_at: Option<i64>,
-    /// Where the payment advice is fetched with the API key; null until then.
+    /// Where the payment advice is fetched with the API key; null until the advice is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -1520,7 +1520,7 @@ pub struct PaymentAdviceDocument {
     pub amount_in_words: Option<String>,
     /// At most 20, oldest first.
     pub deposits: Vec<AdviceDeposit>,
-    /// How many deposits counted.
+    /// How many deposits count towards the transfer.
     pub deposits_count: i64,
     /// The bank that sent the INR, where the operator has named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1948,7 +1948,7 @@ pub struct RefundList {
 pub struct RefundStatusChange {
     /// The status.
     pub status: RefundStatusChangeStatus,
-    /// When it was taken, in Unix seconds.
+    /// When the refund reached this status, in Unix seconds.
     pub at: i64,
 }
 
@@ -2259,9 +2259,9 @@ pub struct StatementRow {
     pub status: StatementRowStatus,
     /// When the transfer was created, in Unix seconds.
     pub created: i64,
-    /// Hashes of the final deposits, in chain order; at most 100.
+    /// Hashes of the completed deposits, in chain order; at most 100.
     pub deposit_transaction_hashes: Vec<String>,
-    /// Final deposits, also those whose hashes are not listed.
+    /// How many completed deposits there are, including those whose hashes are not listed.
     pub deposits_count: i64,
     /// USDT that came in during the period. USDT that a failed or returned payout gave back counts too.
     pub usdt_in: Decimal,
@@ -2289,11 +2289,11 @@ pub struct StatementRow {
     pub inr_in: Decimal,
     /// INR that left in the period: paid out, or exchanged back into USDT after a failed payout.
     pub inr_out: Decimal,
-    /// USDT of refunds that are confirmed on chain.
+    /// USDT of completed refunds.
     pub refunded: Decimal,
-    /// Hashes of the confirmed refunds, oldest first; at most 100.
+    /// Hashes of the completed refunds, oldest first; at most 100.
     pub refund_transaction_hashes: Vec<String>,
-    /// Confirmed refunds, also those whose hashes are not listed.
+    /// How many completed refunds there are, including those whose hashes are not listed.
     pub refunds_count: i64,
 }
 
@@ -2420,7 +2420,7 @@ pub struct Transfer {
     /// Where the payer's page leads to at the end, over https.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_url: Option<String>,
-    /// Statuses in the order in which they were taken.
+    /// Statuses in the order in which the object reached them.
     pub status_history: Vec<RefundStatusChange>,
     /// The caller's own names and values.
     pub metadata: BTreeMap<String, String>,
@@ -2528,7 +2528,7 @@ pub struct UpdateBeneficiary {
     /// Name of the account holder, as the bank holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Number of the bank account; never shown again.
+    /// Number of the bank account; no answer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account_number: Option<String>,
     /// IFSC of the branch.
@@ -2546,10 +2546,10 @@ pub struct UpdateBeneficiary {
     /// The caller's own names and values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Option<BTreeMap<String, Option<String>>>>,
-    /// Indian permanent account number; never shown again.
+    /// Indian permanent account number; no answer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pan: Option<Option<String>>,
-    /// Passport number; never shown again.
+    /// Passport number; no answer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passport_number: Option<Option<String>>,
     /// Date of birth, YYYY-MM-DD: a past date, not before 1900.
@@ -2602,7 +2602,7 @@ pub struct UpdateWebhookEndpoint {
 pub struct ValidateBeneficiary {
     /// Name of the account holder, as the bank holds it.
     pub name: String,
-    /// Number of the bank account; never shown again.
+    /// Number of the bank account; no answer shows it.
     pub account_number: String,
     /// IFSC of the branch.
     pub ifsc: String,
@@ -2617,10 +2617,10 @@ pub struct ValidateBeneficiary {
     /// The caller's own names and values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
-    /// Indian permanent account number; never shown again.
+    /// Indian permanent account number; no answer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pan: Option<String>,
-    /// Passport number; never shown again.
+    /// Passport number; no answer shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passport_number: Option<String>,
     /// Date of birth, YYYY-MM-DD: a past date, not before 1900.
@@ -2708,7 +2708,7 @@ pub struct WebhookDelivery {
     pub status: WebhookDeliveryStatus,
     /// Attempts of the delivery, oldest first.
     pub attempts: Vec<WebhookAttempt>,
-    /// When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. While an attempt is under way, it says when another one begins if this one gives no result.
+    /// When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. A time that is past says that the attempt waits for its turn, or is under way. While one is under way, the time can also be that of another one, which begins if this one gives no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<i64>,
     /// When the event happened, in Unix seconds: `created` of the event, so in test mode a time of the test clock. The times of attempts are real.

@@ -91,9 +91,9 @@ export interface ApiErrorEntry {
 export interface ApiErrorMetadata {
   /** Field, parameter or header concerned; nested names joined with dots. */
   field_name?: string;
-  /** Largest value that is taken, with a value outside its range. */
+  /** The largest value that is accepted; present if a value is outside its range. */
   maximum?: string;
-  /** Smallest value that is taken, with a value outside its range. */
+  /** The smallest value that is accepted; present if a value is outside its range. */
   minimum?: string;
   /** Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is. */
   new_key_required?: boolean;
@@ -110,15 +110,15 @@ export interface ApiErrorMetadata {
 export interface Balance {
   /** Type of the object. */
   object: "balance";
-  /** Final and free. */
+  /** Final on the chain and not yet used or held. */
   available: Array<BalanceItem>;
   /** Seen on chain, not final. */
   pending: Array<BalanceItem>;
-  /** Funded, being converted. */
+  /** Funded, not exchanged yet. */
   processing: Array<BalanceItem>;
   /** Rupees that are with the bank. */
   payout_processing: Array<BalanceItem>;
-  /** Under review, or owed back. */
+  /** Waiting for a decision, or owed back. */
   hold: Array<BalanceItem>;
   /** Whether the object belongs to live mode. */
   livemode: boolean;
@@ -164,7 +164,7 @@ export interface Beneficiary {
   passport_number_last4?: string | null;
   /** What has to be updated to continue. */
   requirements: Array<Requirement>;
-  /** How the account was checked. */
+  /** What the last check of the account found, and when. */
   verification: Verification;
   /** The caller's own names and values. */
   metadata: Record<string, string>;
@@ -202,7 +202,7 @@ export interface BeneficiaryValidation {
   currency: "INR" | "USD" | "USDT";
   /** The payment system that a payout of the amount goes by; null without an amount. */
   method?: "neft" | "rtgs" | "internal" | null;
-  /** What would have to be mended after the creation. */
+  /** What the caller would have to correct in live mode. */
   requirements: Array<Requirement>;
   /** Whether the object belongs to live mode. */
   livemode: boolean;
@@ -318,7 +318,7 @@ export interface Corridor {
   quote_lock_seconds: number;
   /** How long a transfer waits for its deposit, in seconds. */
   funding_seconds: number;
-  /** Types of bank account that are paid. */
+  /** Types of bank account that can receive payouts. */
   account_types: Array<"nre">;
   /** Indian payment systems that payouts go by. */
   methods: Array<"neft" | "rtgs" | "internal">;
@@ -353,7 +353,7 @@ export interface CorridorList {
 export interface CreateBeneficiary {
   /** Name of the account holder, as the bank holds it. */
   name: string;
-  /** Number of the bank account; never shown again. */
+  /** Number of the bank account; no answer shows it. */
   account_number: string;
   /** IFSC of the branch. */
   ifsc: string;
@@ -365,9 +365,9 @@ export interface CreateBeneficiary {
   phone?: string | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string> | null;
-  /** Indian permanent account number; never shown again. */
+  /** Indian permanent account number; no answer shows it. */
   pan?: string | null;
-  /** Passport number; never shown again. */
+  /** Passport number; no answer shows it. */
   passport_number?: string | null;
   /** Date of birth, YYYY-MM-DD: a past date, not before 1900. */
   date_of_birth?: string | null;
@@ -429,7 +429,7 @@ export interface CreateSenderAddress {
 export interface CreateSenderIdentification {
   /** Type of the document. */
   type: "passport" | "national_id" | "driving_licence";
-  /** Number of the document; never shown again. */
+  /** Number of the document; no answer shows it. */
   number: string;
 }
 
@@ -580,7 +580,7 @@ export interface DrillCheck {
   name: string;
   /** Whether the receiver answered as it should. */
   passed: boolean;
-  /** The answer that is right: `2xx` or `4xx`. */
+  /** The answer that is right: `2xx` or `4xx`. `any` where only the time counts. */
   expected: string;
   /** Type of the event in each delivery, in the order in which they were sent. */
   event_types: Array<string>;
@@ -704,7 +704,7 @@ export interface FundingDiagnosis {
   amount?: Decimal | null;
   /** Code of the currency. */
   currency?: string | null;
-  /** What is missing once this is final. */
+  /** What will still be missing from the amount once this transaction is final. */
   short_by?: Decimal | null;
   /** By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter. */
   late_by_seconds?: number | null;
@@ -926,7 +926,7 @@ export interface PaymentAdvice {
   status: "pending" | "available";
   /** Since when it is available, in Unix seconds. */
   available_at?: number | null;
-  /** Where the payment advice is fetched with the API key; null until then. */
+  /** Where the payment advice is fetched with the API key; null until the advice is available. */
   url?: string | null;
 }
 
@@ -991,7 +991,7 @@ export interface PaymentAdviceDocument {
   amount_in_words?: string | null;
   /** At most 20, oldest first. */
   deposits: Array<AdviceDeposit>;
-  /** How many deposits counted. */
+  /** How many deposits count towards the transfer. */
   deposits_count: number;
   /** The bank that sent the INR, where the operator has named one. */
   sponsor_bank?: string | null;
@@ -1164,7 +1164,7 @@ export interface RefundList {
 export interface RefundStatusChange {
   /** The status. */
   status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
-  /** When it was taken, in Unix seconds. */
+  /** When the refund reached this status, in Unix seconds. */
   at: number;
 }
 
@@ -1310,9 +1310,9 @@ export interface StatementRow {
   status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
   /** When the transfer was created, in Unix seconds. */
   created: number;
-  /** Hashes of the final deposits, in chain order; at most 100. */
+  /** Hashes of the completed deposits, in chain order; at most 100. */
   deposit_transaction_hashes: Array<string>;
-  /** Final deposits, also those whose hashes are not listed. */
+  /** How many completed deposits there are, including those whose hashes are not listed. */
   deposits_count: number;
   /** USDT that came in during the period. USDT that a failed or returned payout gave back counts too. */
   usdt_in: Decimal;
@@ -1336,11 +1336,11 @@ export interface StatementRow {
   inr_in: Decimal;
   /** INR that left in the period: paid out, or exchanged back into USDT after a failed payout. */
   inr_out: Decimal;
-  /** USDT of refunds that are confirmed on chain. */
+  /** USDT of completed refunds. */
   refunded: Decimal;
-  /** Hashes of the confirmed refunds, oldest first; at most 100. */
+  /** Hashes of the completed refunds, oldest first; at most 100. */
   refund_transaction_hashes: Array<string>;
-  /** Confirmed refunds, also those whose hashes are not listed. */
+  /** How many completed refunds there are, including those whose hashes are not listed. */
   refunds_count: number;
 }
 
@@ -1403,7 +1403,7 @@ export interface Transfer {
   reference?: string | null;
   /** Where the payer's page leads to at the end, over https. */
   return_url?: string | null;
-  /** Statuses in the order in which they were taken. */
+  /** Statuses in the order in which the object reached them. */
   status_history: Array<RefundStatusChange>;
   /** The caller's own names and values. */
   metadata: Record<string, string>;
@@ -1425,7 +1425,7 @@ export interface TransferList {
 export interface UpdateBeneficiary {
   /** Name of the account holder, as the bank holds it. */
   name?: string;
-  /** Number of the bank account; never shown again. */
+  /** Number of the bank account; no answer shows it. */
   account_number?: string;
   /** IFSC of the branch. */
   ifsc?: string;
@@ -1437,9 +1437,9 @@ export interface UpdateBeneficiary {
   phone?: string | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string | null> | null;
-  /** Indian permanent account number; never shown again. */
+  /** Indian permanent account number; no answer shows it. */
   pan?: string | null;
-  /** Passport number; never shown again. */
+  /** Passport number; no answer shows it. */
   passport_number?: string | null;
   /** Date of birth, YYYY-MM-DD: a past date, not before 1900. */
   date_of_birth?: string | null;
@@ -1467,7 +1467,7 @@ export interface UpdateWebhookEndpoint {
 export interface ValidateBeneficiary {
   /** Name of the account holder, as the bank holds it. */
   name: string;
-  /** Number of the bank account; never shown again. */
+  /** Number of the bank account; no answer shows it. */
   account_number: string;
   /** IFSC of the branch. */
   ifsc: string;
@@ -1479,9 +1479,9 @@ export interface ValidateBeneficiary {
   phone?: string | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string> | null;
-  /** Indian permanent account number; never shown again. */
+  /** Indian permanent account number; no answer shows it. */
   pan?: string | null;
-  /** Passport number; never shown again. */
+  /** Passport number; no answer shows it. */
   passport_number?: string | null;
   /** Date of birth, YYYY-MM-DD: a past date, not before 1900. */
   date_of_birth?: string | null;
@@ -1528,7 +1528,7 @@ export interface WebhookDelivery {
   status: "pending" | "succeeded" | "failed" | "recorded";
   /** Attempts of the delivery, oldest first. */
   attempts: Array<WebhookAttempt>;
-  /** When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. While an attempt is under way, it says when another one begins if this one gives no result. */
+  /** When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. A time that is past says that the attempt waits for its turn, or is under way. While one is under way, the time can also be that of another one, which begins if this one gives no result. */
   next_attempt_at?: number | null;
   /** When the event happened, in Unix seconds: `created` of the event, so in test mode a time of the test clock. The times of attempts are real. */
   created: number;

@@ -294,7 +294,7 @@ class Events(Resource[t.Event]):
         return self._list(query)
 
     def checkpoint(self, event_id: str | None = None) -> t.EventCheckpoint:
-        """Count and chained hash of all events up to one, or up to the newest."""
+        """Count and chained hash of all events up to a given event, or up to the newest."""
         query = {"event_id": event_id}
         return cast(t.EventCheckpoint, self._client.request("GET", f"{self._path}/checkpoint", query=query))
 

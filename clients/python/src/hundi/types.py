@@ -128,9 +128,9 @@ class ApiErrorMetadata(TypedDict):
     field_name: NotRequired[str]
     """Field, parameter or header concerned; nested names joined with dots."""
     maximum: NotRequired[str]
-    """Largest value that is taken, with a value outside its range."""
+    """The largest value that is accepted; present if a value is outside its range."""
     minimum: NotRequired[str]
-    """Smallest value that is taken, with a value outside its range."""
+    """The smallest value that is accepted; present if a value is outside its range."""
     new_key_required: NotRequired[bool]
     """Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is."""
     paused: NotRequired[str]
@@ -147,15 +147,15 @@ class Balance(TypedDict):
     object: Literal["balance"]
     """Type of the object."""
     available: list[BalanceItem]
-    """Final and free."""
+    """Final on the chain and not yet used or held."""
     pending: list[BalanceItem]
     """Seen on chain, not final."""
     processing: list[BalanceItem]
-    """Funded, being converted."""
+    """Funded, not exchanged yet."""
     payout_processing: list[BalanceItem]
     """Rupees that are with the bank."""
     hold: list[BalanceItem]
-    """Under review, or owed back."""
+    """Waiting for a decision, or owed back."""
     livemode: bool
     """Whether the object belongs to live mode."""
 
@@ -201,7 +201,7 @@ class Beneficiary(TypedDict):
     requirements: list[Requirement]
     """What has to be updated to continue."""
     verification: Verification
-    """How the account was checked."""
+    """What the last check of the account found, and when."""
     metadata: dict[str, str]
     """The caller's own names and values."""
     created: int
@@ -239,7 +239,7 @@ class BeneficiaryValidation(TypedDict):
     method: NotRequired[Literal["neft", "rtgs", "internal"] | None]
     """The payment system that a payout of the amount goes by; null without an amount."""
     requirements: list[Requirement]
-    """What would have to be mended after the creation."""
+    """What the caller would have to correct in live mode."""
     livemode: bool
     """Whether the object belongs to live mode."""
 
@@ -355,7 +355,7 @@ class Corridor(TypedDict):
     funding_seconds: int
     """How long a transfer waits for its deposit, in seconds."""
     account_types: list[Literal["nre"]]
-    """Types of bank account that are paid."""
+    """Types of bank account that can receive payouts."""
     methods: list[Literal["neft", "rtgs", "internal"]]
     """Indian payment systems that payouts go by."""
     purpose_codes: list[str]
@@ -390,7 +390,7 @@ class CreateBeneficiary(TypedDict):
     name: str
     """Name of the account holder, as the bank holds it."""
     account_number: str
-    """Number of the bank account; never shown again."""
+    """Number of the bank account; no answer shows it."""
     ifsc: str
     """IFSC of the branch."""
     account_type: Literal["nre"]
@@ -402,9 +402,9 @@ class CreateBeneficiary(TypedDict):
     metadata: NotRequired[dict[str, str] | None]
     """The caller's own names and values."""
     pan: NotRequired[str | None]
-    """Indian permanent account number; never shown again."""
+    """Indian permanent account number; no answer shows it."""
     passport_number: NotRequired[str | None]
-    """Passport number; never shown again."""
+    """Passport number; no answer shows it."""
     date_of_birth: NotRequired[str | None]
     """Date of birth, YYYY-MM-DD: a past date, not before 1900."""
     nationality: NotRequired[str | None]
@@ -466,7 +466,7 @@ class CreateSenderIdentification(TypedDict):
     type: Literal["passport", "national_id", "driving_licence"]
     """Type of the document."""
     number: str
-    """Number of the document; never shown again."""
+    """Number of the document; no answer shows it."""
 
 
 class CreateTransfer(TypedDict):
@@ -617,7 +617,7 @@ class DrillCheck(TypedDict):
     passed: bool
     """Whether the receiver answered as it should."""
     expected: str
-    """The answer that is right: `2xx` or `4xx`."""
+    """The answer that is right: `2xx` or `4xx`. `any` where only the time counts."""
     event_types: list[str]
     """Type of the event in each delivery, in the order in which they were sent."""
     http_statuses: list[int]
@@ -742,7 +742,7 @@ class FundingDiagnosis(TypedDict):
     currency: NotRequired[str | None]
     """Code of the currency."""
     short_by: NotRequired[Decimal | None]
-    """What is missing once this is final."""
+    """What will still be missing from the amount once this transaction is final."""
     late_by_seconds: NotRequired[int | None]
     """By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter."""
     block_number: NotRequired[int | None]
@@ -964,7 +964,7 @@ class PaymentAdvice(TypedDict):
     available_at: NotRequired[int | None]
     """Since when it is available, in Unix seconds."""
     url: NotRequired[str | None]
-    """Where the payment advice is fetched with the API key; null until then."""
+    """Where the payment advice is fetched with the API key; null until the advice is available."""
 
 
 class PaymentAdviceDocument(TypedDict):
@@ -1029,7 +1029,7 @@ class PaymentAdviceDocument(TypedDict):
     deposits: list[AdviceDeposit]
     """At most 20, oldest first."""
     deposits_count: int
-    """How many deposits counted."""
+    """How many deposits count towards the transfer."""
     sponsor_bank: NotRequired[str | None]
     """The bank that sent the INR, where the operator has named one."""
     debited_account_last4: NotRequired[str | None]
@@ -1202,7 +1202,7 @@ class RefundStatusChange(TypedDict):
     status: Literal["funding", "funding_hold", "funded", "payout_processing", "payout_settled", "payout_failed", "payout_returned", "refund_processing", "refunded", "expired", "cancelled"]
     """The status."""
     at: int
-    """When it was taken, in Unix seconds."""
+    """When the refund reached this status, in Unix seconds."""
 
 
 class ReplayWebhooks(TypedDict):
@@ -1346,9 +1346,9 @@ class StatementRow(TypedDict):
     created: int
     """When the transfer was created, in Unix seconds."""
     deposit_transaction_hashes: list[str]
-    """Hashes of the final deposits, in chain order; at most 100."""
+    """Hashes of the completed deposits, in chain order; at most 100."""
     deposits_count: int
-    """Final deposits, also those whose hashes are not listed."""
+    """How many completed deposits there are, including those whose hashes are not listed."""
     usdt_in: Decimal
     """USDT that came in during the period. USDT that a failed or returned payout gave back counts too."""
     usdt_out: Decimal
@@ -1372,11 +1372,11 @@ class StatementRow(TypedDict):
     inr_out: Decimal
     """INR that left in the period: paid out, or exchanged back into USDT after a failed payout."""
     refunded: Decimal
-    """USDT of refunds that are confirmed on chain."""
+    """USDT of completed refunds."""
     refund_transaction_hashes: list[str]
-    """Hashes of the confirmed refunds, oldest first; at most 100."""
+    """Hashes of the completed refunds, oldest first; at most 100."""
     refunds_count: int
-    """Confirmed refunds, also those whose hashes are not listed."""
+    """How many completed refunds there are, including those whose hashes are not listed."""
 
 
 class StatementTotal(TypedDict):
@@ -1439,7 +1439,7 @@ class Transfer(TypedDict):
     return_url: NotRequired[str | None]
     """Where the payer's page leads to at the end, over https."""
     status_history: list[RefundStatusChange]
-    """Statuses in the order in which they were taken."""
+    """Statuses in the order in which the object reached them."""
     metadata: dict[str, str]
     """The caller's own names and values."""
     created: int
@@ -1461,7 +1461,7 @@ class UpdateBeneficiary(TypedDict):
     name: NotRequired[str]
     """Name of the account holder, as the bank holds it."""
     account_number: NotRequired[str]
-    """Number of the bank account; never shown again."""
+    """Number of the bank account; no answer shows it."""
     ifsc: NotRequired[str]
     """IFSC of the branch."""
     account_type: NotRequired[Literal["nre"]]
@@ -1473,9 +1473,9 @@ class UpdateBeneficiary(TypedDict):
     metadata: NotRequired[dict[str, str | None] | None]
     """The caller's own names and values."""
     pan: NotRequired[str | None]
-    """Indian permanent account number; never shown again."""
+    """Indian permanent account number; no answer shows it."""
     passport_number: NotRequired[str | None]
-    """Passport number; never shown again."""
+    """Passport number; no answer shows it."""
     date_of_birth: NotRequired[str | None]
     """Date of birth, YYYY-MM-DD: a past date, not before 1900."""
     nationality: NotRequired[str | None]
@@ -1503,7 +1503,7 @@ class ValidateBeneficiary(TypedDict):
     name: str
     """Name of the account holder, as the bank holds it."""
     account_number: str
-    """Number of the bank account; never shown again."""
+    """Number of the bank account; no answer shows it."""
     ifsc: str
     """IFSC of the branch."""
     account_type: Literal["nre"]
@@ -1515,9 +1515,9 @@ class ValidateBeneficiary(TypedDict):
     metadata: NotRequired[dict[str, str] | None]
     """The caller's own names and values."""
     pan: NotRequired[str | None]
-    """Indian permanent account number; never shown again."""
+    """Indian permanent account number; no answer shows it."""
     passport_number: NotRequired[str | None]
-    """Passport number; never shown again."""
+    """Passport number; no answer shows it."""
     date_of_birth: NotRequired[str | None]
     """Date of birth, YYYY-MM-DD: a past date, not before 1900."""
     nationality: NotRequired[str | None]
@@ -1564,7 +1564,7 @@ class WebhookDelivery(TypedDict):
     attempts: list[WebhookAttempt]
     """Attempts of the delivery, oldest first."""
     next_attempt_at: NotRequired[int | None]
-    """When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. While an attempt is under way, it says when another one begins if this one gives no result."""
+    """When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. A time that is past says that the attempt waits for its turn, or is under way. While one is under way, the time can also be that of another one, which begins if this one gives no result."""
     created: int
     """When the event happened, in Unix seconds: `created` of the event, so in test mode a time of the test clock. The times of attempts are real."""
     livemode: bool
