@@ -55,8 +55,12 @@ export HUNDI_TEST_SCHEMAS_REQUIRED=1
 export HUNDI_TEST_POOLER_REQUIRED=1
 
 # One PostgreSQL for the whole run. It removes itself when its standard input ends, so when this script ends in any way.
+# It lies in memory if there is room for it: each test makes a database, which is some hundred files.
 cluster=$(mktemp)
-exec {cluster_input}> >(exec tests/postgres/cluster.sh > "$cluster")
+memory_mebibytes=$(df --output=avail --block-size=1M /dev/shm 2>/dev/null | tail -n 1 || true)
+folder=${TMPDIR:-/tmp}
+[ "${memory_mebibytes:-0}" -lt 4096 ] || folder=/dev/shm
+exec {cluster_input}> >(TMPDIR=$folder exec tests/postgres/cluster.sh > "$cluster")
 for _ in $(seq 600); do
   [ -s "$cluster" ] && break
   sleep 0.1
