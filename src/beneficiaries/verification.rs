@@ -156,8 +156,16 @@ pub(super) fn schedule_check(
     services: &Services,
     beneficiary: &Beneficiary,
 ) -> Result<(), StoreError> {
-    let due_milliseconds =
-        now.business_milliseconds() + services.settings.simulation_step_milliseconds;
+    schedule_check_in(tx, now, beneficiary, services.settings.simulation_step_milliseconds)
+}
+
+fn schedule_check_in(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &Beneficiary,
+    milliseconds: i64,
+) -> Result<(), StoreError> {
+    let due_milliseconds = now.business_milliseconds() + milliseconds;
     tasks::schedule(
         tx,
         now,
@@ -268,15 +276,7 @@ pub fn apply_check(
         }
         AccountAnswer::Unknown => {
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
-            let due_milliseconds = now.business_milliseconds() + RECHECK_AFTER_MILLISECONDS;
-            tasks::schedule(
-                tx,
-                now,
-                beneficiary.scope,
-                TaskKind::BeneficiaryCheck,
-                beneficiary.id,
-                due_milliseconds,
-            )
+            schedule_check_in(tx, now, beneficiary, RECHECK_AFTER_MILLISECONDS)
         }
     }
 }
