@@ -750,11 +750,7 @@ async fn the_mark_moves_over_what_was_read_and_no_further() {
 #[tokio::test]
 async fn a_balance_is_explained_however_far_above_the_cursor_it_came() {
     const ABOVE: u64 = 600;
-    let setup = Setup { funding_seconds: 86_400, ..Setup::default() };
-    let stage = Stage::set_with(setup).await;
-    let transfer = stage.transfer("100.00").await;
-    stage.proxy().change(|faults| faults.finality_behind_blocks = ABOVE);
-    stage.mine(ABOVE).await;
+    let (stage, transfer) = Stage::trailing_by(ABOVE).await;
     stage.token.transfer(address(&transfer), 100_000_000).await;
     stage.token.noise(5).await;
     stage.mine(1).await;

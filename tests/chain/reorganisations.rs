@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::anvil::{FINALITY_BLOCKS, Kept};
 use crate::proxy::Blocks;
-use crate::service::{Setup, Stage, address, eventually};
+use crate::service::{Stage, address, eventually};
 use crate::wire::Hash;
 
 const DAY: i64 = 86_400;
@@ -200,11 +200,7 @@ async fn a_busy_chain_shows_what_is_not_final_yet() {
 #[tokio::test]
 async fn a_deposit_is_shown_however_far_it_is_above_the_final_view() {
     const ABOVE: u64 = 1_200;
-    let setup = Setup { funding_seconds: 86_400, ..Setup::default() };
-    let stage = Stage::set_with(setup).await;
-    let transfer = stage.transfer("100.00").await;
-    stage.proxy().change(|faults| faults.finality_behind_blocks = ABOVE);
-    stage.mine(ABOVE).await;
+    let (stage, transfer) = Stage::trailing_by(ABOVE).await;
     stage.token.transfer(address(&transfer), 100_000_000).await;
     stage.mine(1).await;
     let seen = stage.awaits_deposits(&transfer, is_in_block).await;

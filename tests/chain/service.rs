@@ -310,6 +310,17 @@ impl Stage {
         Stage::set_with(Setup::default()).await
     }
 
+    /// One whose final view trails by so many blocks, which are mined already, and a transfer of
+    /// 100 USDT with a day to pay.
+    pub async fn trailing_by(blocks: u64) -> (Stage, Value) {
+        let setup = Setup { funding_seconds: 86_400, ..Setup::default() };
+        let stage = Stage::set_with(setup).await;
+        let transfer = stage.transfer("100.00").await;
+        stage.proxy().change(|faults| faults.finality_behind_blocks = blocks);
+        stage.mine(blocks).await;
+        (stage, transfer)
+    }
+
     pub async fn set_with(setup: Setup) -> Stage {
         if std::env::var_os("HUNDI_CHAIN_LOG").is_some() {
             // Only the first stage of a process gets a log.

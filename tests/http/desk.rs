@@ -12,7 +12,7 @@ use hundi::chains::address::{AddressBytes, ChainAddress};
 use hundi::chains::derivation::AccountXpub;
 use hundi::chains::pool::AddressPool;
 use hundi::chains::tron::Tron;
-use hundi::chains::{ChainName, ChainProfile, Following};
+use hundi::chains::{ChainName, ChainProfile, Depth, Following, Movement};
 use hundi::ifsc::Directory;
 use hundi::kernel::id::kind;
 use hundi::kernel::seal::Sealer;
@@ -46,6 +46,20 @@ pub struct Desk {
     folder: PathBuf,
 }
 
+/// A movement of what the transfer expects to its deposit address.
+pub fn movement(transfer: &Transfer, depth: Depth) -> Movement {
+    Movement {
+        transaction_hash: format!("{:064x}", 7),
+        log_index: 0,
+        from_address: AddressBytes::of_20([9; 20]),
+        contract: None,
+        to_address: *transfer.deposit_address.bytes(),
+        asset: "USDT".into(),
+        amount: transfer.expected,
+        depth,
+    }
+}
+
 pub fn client() -> Client {
     Client::new(rustls::RootCertStore::empty()).unwrap()
 }
@@ -62,6 +76,15 @@ impl Desk {
     /// One whose rates stand still.
     pub async fn with_rates_fixed() -> Desk {
         Desk::with_verifier(Box::new(SimulatedVerifier)).await
+    }
+
+    /// Its services, for changing them.
+    pub fn services_mut(&mut self) -> &mut Services {
+        // The lane lets go of them a moment after it has answered.
+        while Arc::strong_count(&self.services) > 1 {
+            std::thread::yield_now();
+        }
+        Arc::get_mut(&mut self.services).unwrap()
     }
 
     async fn new(rates: Box<dyn Market>, accounts: Box<dyn AccountVerifier>) -> Desk {

@@ -1,9 +1,6 @@
 //! What a transfer waits for when its time to pay is over: not for a deposit that can only be late
 //! by now.
 
-use std::sync::Arc;
-
-use hundi::chains::address::AddressBytes;
 use hundi::chains::blocks::Hash;
 use hundi::chains::rows::{self as chain_rows, Cursor, TokenContract};
 use hundi::chains::verify::Anchor;
@@ -11,28 +8,19 @@ use hundi::chains::{ChainName, Depth, Following, Movement};
 use hundi::deposits;
 use hundi::deposits::state::{Classification, DepositStatus, ReasonCode};
 use hundi::kernel::Mode;
-use hundi::services::Services;
 use hundi::test_helpers::deposits::simulate;
 use hundi::transfers::state::{StatusReason, TransferStatus};
 use hundi::transfers::{self, Transfer, funding};
 use hundi::values;
 
-use crate::desk::{Desk, TEST};
+use crate::desk::{Desk, TEST, movement};
 
 const DAY: i64 = 86_400;
 
-/// The services of a desk, for changing them.
-fn services(desk: &mut Desk) -> &mut Services {
-    // The lane lets go of them a moment after it has answered.
-    while Arc::strong_count(&desk.services) > 1 {
-        std::thread::yield_now();
-    }
-    Arc::get_mut(&mut desk.services).unwrap()
-}
-
 /// Follows a real chain from now on, whose final view has reached now.
 async fn follow(desk: &mut Desk) {
-    services(desk).test.chain.following = Following::Real { lag_alarm_seconds: 600, chain_id: 1 };
+    desk.services_mut().test.chain.following =
+        Following::Real { lag_alarm_seconds: 600, chain_id: 1 };
     let begun = desk.write(|tx, now, services| {
         let contract = *services.test.chain.token_contract.bytes();
         let token = TokenContract { contract, decimals: 6 };
@@ -83,16 +71,8 @@ async fn a_deposit_whose_block_was_replaced_keeps_no_transfer_from_expiring() {
     let mut desk = Desk::with_rates_fixed().await;
     follow(&mut desk).await;
     let transfer = desk.transfer().await;
-    let movement = Movement {
-        transaction_hash: format!("{:064x}", 7),
-        log_index: 0,
-        from_address: AddressBytes::of_20([9; 20]),
-        contract: None,
-        to_address: *transfer.deposit_address.bytes(),
-        asset: "USDT".into(),
-        amount: transfer.expected,
-        depth: Depth::Block { number: 101, time: desk.instant(), confirmations: 1 },
-    };
+    let depth = Depth::Block { number: 101, time: desk.instant(), confirmations: 1 };
+    let movement = movement(&transfer, depth);
     let seen = movement.clone();
     desk.write(move |tx, now, services| {
         Ok(funding::observe_transaction(tx, now, services, TEST, "tron", &[&seen])?)
@@ -133,7 +113,7 @@ async fn a_deposit_whose_block_was_replaced_keeps_no_transfer_from_expiring() {
 async fn a_simulated_deposit_ends_when_a_real_chain_takes_its_place() {
     let mut desk = Desk::with_rates_fixed().await;
     let transfer = desk.transfer().await;
-    services(&mut desk).settings.simulation_step_milliseconds = 90_000;
+    desk.services_mut().settings.simulation_step_milliseconds = 90_000;
     let paid = transfer.clone();
     desk.write(move |tx, now, services| {
         Ok(simulate(tx, now, services, &paid, paid.expected, "USDT", None)?)

@@ -14,7 +14,7 @@ use hundi::staff::{self, Role};
 use hundi::transfers::screening::PAYERS_MAX;
 use hundi::transfers::{self, funding};
 
-use crate::desk::{Desk, REFUND_TO, TEST};
+use crate::desk::{Desk, REFUND_TO, TEST, movement};
 
 const NOBODY: &str = "1,Zebulon Quackenbush,,,,,\n";
 const PAYER: AddressBytes = AddressBytes::of_20([9; 20]);
@@ -58,15 +58,12 @@ impl Funded {
                 for (number, payer) in &some {
                     let rest = transfer.expected.units - last as i64;
                     let units = if *number == last { rest } else { 1 };
+                    let depth = Depth::Final { number: 1, time: now.business(), confirmations: 20 };
                     let movement = Movement {
                         transaction_hash: format!("{:064x}", 7 + number),
-                        log_index: 0,
                         from_address: *payer,
-                        contract: None,
-                        to_address: *transfer.deposit_address.bytes(),
-                        asset: "USDT".into(),
                         amount: Money::new(units, Currency::Usdt),
-                        depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
+                        ..movement(&transfer, depth)
                     };
                     funding::observe_simulated(tx, now, services, TEST, "tron", &movement)?;
                 }
@@ -149,13 +146,9 @@ async fn beneficiary_listed_after_the_transfer_holds_the_payout_until_cleared() 
 async fn a_listed_address_takes_two_persons_where_four_eyes_are_asked_for() {
     for address in [PAYER, REFUND_TO] {
         let mut funded = Funded::new().await;
-        // The transaction before lets go of it a moment after its answer.
-        while std::sync::Arc::get_mut(&mut funded.desk.services).is_none() {
-            tokio::task::yield_now().await;
-        }
-        let services = std::sync::Arc::get_mut(&mut funded.desk.services).unwrap();
         // The transfer is of 100.00 USD.
-        services.settings.four_eyes_above = Some(Money::new(500_000, Currency::Usd));
+        funded.desk.services_mut().settings.four_eyes_above =
+            Some(Money::new(500_000, Currency::Usd));
         let operators = funded.desk.write(|tx, now, _| {
             for (name, role) in [("asha", Role::Operator), ("ravi", Role::Approver)] {
                 staff::create(tx, now, name, role, "no password", &DecidedBy::default())?;

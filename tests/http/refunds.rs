@@ -1,19 +1,16 @@
 //! Refunds without an address, and addresses that no refund goes to.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::Method;
-use hundi::chains::address::AddressBytes;
-use hundi::chains::{Depth, Following, Movement};
+use hundi::chains::{Depth, Following};
 use hundi::kernel::id::kind;
-use hundi::kernel::{Currency, Id, Mode, Money, Scope};
+use hundi::kernel::{Id, Mode, Scope};
 use hundi::refunds::state::RefundStatus;
 use hundi::transfers::funding;
 use hundi::{deposits, refunds, transfers, values};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, TEST};
+use crate::desk::{Desk, TEST, movement};
 use crate::stage::{self, ADDRESS, ADDRESS_OTHER, Actor, DAY, SETTLES, STEP, event_types, faults};
 use crate::support::{Answer, Server, id};
 
@@ -419,27 +416,15 @@ async fn no_refund_is_confirmed_by_itself_on_a_chain_that_is_real_now() {
         let mut desk = Desk::with_rates_fixed().await;
         let transfer = desk.transfer().await;
         let paid = desk.write(move |tx, now, services| {
-            let movement = Movement {
-                transaction_hash: format!("{:064x}", 7),
-                log_index: 0,
-                from_address: AddressBytes::of_20([9; 20]),
-                contract: None,
-                to_address: *transfer.deposit_address.bytes(),
-                asset: "USDT".into(),
-                amount: Money::new(transfer.expected.units + 5_000_000, Currency::Usdt),
-                depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
-            };
+            let depth = Depth::Final { number: 1, time: now.business(), confirmations: 20 };
+            let mut movement = movement(&transfer, depth);
+            movement.amount.units += 5_000_000;
             funding::observe_simulated(tx, now, services, TEST, "tron", &movement)?;
             Ok(transfers::rows::find(tx, TEST, transfer.id)?.unwrap().refund_id.unwrap())
         });
         let refund = paid.await.unwrap();
         if is_real {
-            // The transaction before lets go of it a moment after its answer.
-            while Arc::get_mut(&mut desk.services).is_none() {
-                tokio::task::yield_now().await;
-            }
-            let services = Arc::get_mut(&mut desk.services).unwrap();
-            services.test.chain.following =
+            desk.services_mut().test.chain.following =
                 Following::Real { lag_alarm_seconds: 600, chain_id: 728_126_428 };
         }
         desk.run_tasks().await;
