@@ -588,9 +588,9 @@ mod tests {
     #[test]
     fn a_savepoint_too_many_leaves_the_others_as_they_are() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch("CREATE TABLE numbers (number BIGINT PRIMARY KEY)").unwrap();
+        connection.execute_batch("CREATE TABLE kept_numbers (number BIGINT PRIMARY KEY)").unwrap();
         let mut tx = SqliteTx::new(&connection);
-        let insert = "INSERT INTO numbers (number) VALUES (?1)";
+        let insert = "INSERT INTO kept_numbers (number) VALUES (?1)";
         tx.savepoint().unwrap();
         tx.execute(insert, crate::values![1_i64]).unwrap();
         tx.savepoint().unwrap();
@@ -600,7 +600,7 @@ mod tests {
         tx.rollback_and_release().unwrap();
         tx.release().unwrap();
         assert!(!tx.signals.contains(Signal::Tasks));
-        let kept = tx.rows("SELECT number FROM numbers", &[]).unwrap();
+        let kept = tx.rows("SELECT number FROM kept_numbers", &[]).unwrap();
         let kept: Vec<i64> = kept.into_iter().map(|mut row| row.int().unwrap()).collect();
         assert_eq!(kept, [1]);
     }
