@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -87,6 +88,9 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let other = Other { key, parties, arrivals, receiver };
     // Alone and beside the backlog take turns, so that both see the same machine.
     let (mut alone, mut beside, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+    // Beside one loop, beside two, and so on, up to one for each processor.
+    let processors_count = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut busy: Vec<Vec<Measured>> = (0..processors_count).map(|_| Vec::new()).collect();
     let rounds = if scale.rounds > 1 { scale.rounds * ROUNDS_FACTOR } else { 1 };
     for _ in 0..rounds {
         let requests = async || {
@@ -95,8 +99,12 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         };
         let (alone_requests, beside_requests) =
             runtime.block_on(async { (requests().await, requests().await) });
-        let measured = runtime.block_on(timed(&server, &other, alone_requests, None));
-        alone.push(measured);
+        alone.push(runtime.block_on(timed(&server, &other, alone_requests, None)));
+        for (loops, measured) in (1..).zip(&mut busy) {
+            let requests = runtime.block_on(requests());
+            let timed = || runtime.block_on(timed(&server, &other, requests, None));
+            measured.push(beside_loops(loops, timed));
+        }
         server.stop();
 
         emit(runtime, &database, NEW_SCOPE_CODE, backlog / deliveries::ENDPOINTS_COUNT);
@@ -157,6 +165,16 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         DELAY_RATIO_MAX,
         "",
     );
+    // How much of the delay comes with busy processors alone, whatever they do.
+    let busy = busy.iter().map(|measured| together(measured));
+    let busy: Vec<String> = busy
+        .map(|busy| format!("{:.2} ({})", p99_against(&busy, &alone), busy.percentiles()))
+        .collect();
+    table.add(
+        "a control, the p99 of it against alone beside loops on 1 processor, on 2, …",
+        busy.join("; "),
+        "",
+    );
     let each: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
     table.add(
         "the same of each round, and the median of them",
@@ -180,6 +198,23 @@ fn together<'m>(rounds: impl IntoIterator<Item = &'m Measured>) -> Measured {
 
 fn p99_against(measured: &Measured, other: &Measured) -> f64 {
     measured.milliseconds(99.0) / other.milliseconds(99.0)
+}
+
+/// Runs `work` while so many threads do nothing but count.
+fn beside_loops<T>(loops_count: usize, work: impl FnOnce() -> T) -> T {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..loops_count {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let result = work();
+        is_over.store(true, Ordering::Relaxed);
+        result
+    })
 }
 
 /// Writes events and their deliveries into a database whose service is stopped.
