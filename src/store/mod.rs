@@ -3,6 +3,7 @@
 
 pub mod delivery_signals;
 pub mod event_waits;
+mod failpoint;
 pub mod handle;
 pub mod idempotency;
 #[cfg(test)]
@@ -25,12 +26,11 @@ pub mod running_keys;
 pub mod sqlite;
 mod statements;
 
-use std::sync::OnceLock;
-
 use crate::kernel::{
     AnyId, Currency, Id, IdKind, InternalId, Money, ObjectKind, Rate, Scope, StoreError,
 };
 use delivery_signals::ScopedEndpoint;
+pub(crate) use failpoint::failpoint;
 pub use handle::{Cost, Database, Store};
 use key_segments::KeySegments;
 
@@ -489,12 +489,4 @@ pub fn delete_all(
 pub fn insert_sql(table: &str, columns: &str) -> String {
     let count = columns.split(',').count();
     format!("INSERT INTO {table} ({columns}) VALUES {}", placeholders(1, count))
-}
-
-/// Whether the variable `HUNDI_TEST_FAULT` names this fault. A test sets it to show that it notices
-/// the fault. Always `false` without debug assertions, as in release builds.
-pub(crate) fn failpoint(fault: &str) -> bool {
-    static PLANTED: OnceLock<Option<String>> = OnceLock::new();
-    cfg!(debug_assertions)
-        && PLANTED.get_or_init(|| std::env::var("HUNDI_TEST_FAULT").ok()).as_deref() == Some(fault)
 }

@@ -299,13 +299,15 @@ fn no_delivery_is_forgotten() {
 }
 
 /// The same with workers that look first and write later. Fewer writers, so that what is forgotten
-/// stays so until somebody looks.
+/// stays so until somebody looks. Nothing is handed over, so that each delivery is claimed and its
+/// queue looked at.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn a_forgotten_delivery_is_found_out() {
     const TRIES_MAX: usize = 6;
     let found = (0..TRIES_MAX).any(|_| {
-        deliveries_forgotten(Some("queues_looked_at_first"), 1, Duration::from_millis(150)) > 0
+        let faults = Some("queues_looked_at_first,nothing_is_offered");
+        deliveries_forgotten(faults, 1, Duration::from_millis(150)) > 0
     });
     assert!(
         found,
