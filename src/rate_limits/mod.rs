@@ -25,9 +25,9 @@ pub struct RequestRates {
 /// smaller, it takes the whole burst.
 pub const EXPENSIVE_TOKENS: u32 = 25;
 
-/// From this number on, a node forgets buckets that no request used for `FULL_MILLISECONDS`. If
-/// requests used more than that meanwhile, all of these are remembered.
-const BUCKETS_MAX: usize = 100_000;
+/// A node that remembers at least so many buckets forgets those that no request used for
+/// [`FULL_MILLISECONDS`]. It is no limit: buckets that are in use all stay.
+const FORGETTING_COUNT_MIN: usize = 100_000;
 
 /// How much later than a request's instant a bucket's `filled_at_milliseconds` may be. It is later
 /// if another request filled the bucket while this one's transaction waited. If it is later by more
@@ -38,7 +38,8 @@ const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
 const BURST_SECONDS: i64 = 2;
 /// How long an empty bucket takes to be full again.
 const FULL_MILLISECONDS: i64 = BURST_SECONDS * 1_000;
-/// For how long a bucket's row can lack the next token: at the lowest rate, one comes each second.
+/// How long the next token of an empty row takes at most: at the lowest rate, one comes each
+/// second.
 const DRY_MILLISECONDS_MAX: i64 = 1_000;
 
 /// The most tokens that a bucket holds.
@@ -50,7 +51,7 @@ const fn burst(rate: u32) -> i64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     pub tokens_milli: i64,
-    /// The tokens of the time until this moment are added. By the store's clock.
+    /// The tokens of the time until this moment, by the store's clock, have been added.
     pub filled_at_milliseconds: i64,
 }
 
@@ -114,16 +115,16 @@ impl Bucket {
 }
 
 /// At a time, a node takes from the bucket the burst divided by this number, or what an expensive
-/// request needs. Without expensive requests, four nodes leave at most about a twelfth of the burst
-/// unused. A node that got too few tokens for an expensive request keeps them for its next
-/// requests. If the burst is small, these may be a large part of it.
+/// request needs. Without expensive requests, four nodes, for example, leave at most about a
+/// twelfth of the burst unused. A node that got too few tokens for an expensive request keeps them
+/// for its next requests. If the burst is small, the tokens so kept may be a large part of it.
 const HANDFUL_DIVISOR: i64 = 50;
 
 /// The tokens that this node has taken from a bucket that nodes share.
 #[derive(Default)]
 struct Handful {
     tokens: i64,
-    /// Tokens that the bucket's row had left when it was last read.
+    /// Tokens that the bucket's row had left after this node last took some.
     rest: i64,
     /// The bucket's row has no token until this time by the store's clock.
     dry_until_milliseconds: i64,
@@ -137,24 +138,24 @@ type BucketKey = (Id<kind::ApiKey>, bool);
 /// What a node remembers of each bucket.
 struct RememberedBuckets<T> {
     by_key: HashMap<BucketKey, T>,
-    /// At how many the unused ones are looked for again.
-    forgets_at: usize,
+    /// How many buckets there have to be before the unused ones are looked for.
+    forgetting_count: usize,
 }
 
 impl<T> Default for RememberedBuckets<T> {
     fn default() -> RememberedBuckets<T> {
-        RememberedBuckets { by_key: HashMap::new(), forgets_at: BUCKETS_MAX }
+        RememberedBuckets { by_key: HashMap::new(), forgetting_count: FORGETTING_COUNT_MIN }
     }
 }
 
 impl<T> RememberedBuckets<T> {
     /// Forgets the buckets that are not used, if there are many. If most are used, it looks at them
-    /// again only when there are twice as many. So each bucket that is added makes it look at a few
-    /// at most, and not each request at all of them.
+    /// again only when there are twice as many. So a new bucket costs, on average, a look at one or
+    /// two. Without that each request would look at every bucket.
     fn forget_unused(&mut self, is_used: impl Fn(&T) -> bool) {
-        if self.by_key.len() >= self.forgets_at {
+        if self.by_key.len() >= self.forgetting_count {
             self.by_key.retain(|_, bucket| is_used(bucket));
-            self.forgets_at = BUCKETS_MAX.max(self.by_key.len() * 2);
+            self.forgetting_count = FORGETTING_COUNT_MIN.max(self.by_key.len() * 2);
         }
     }
 }
@@ -191,7 +192,7 @@ impl Limiter {
         key: Id<kind::ApiKey>,
         is_write: bool,
     ) -> Result<RateDecision, OperationError> {
-        self.take(store, key, is_write, 1).await
+        self.take(store, key, is_write, 0, 1).await
     }
 
     /// Judges an expensive request that [`Limiter::judge`] has allowed: takes the rest of its
@@ -202,14 +203,16 @@ impl Limiter {
         key: Id<kind::ApiKey>,
         is_write: bool,
     ) -> Result<RateDecision, OperationError> {
-        self.take(store, key, is_write, EXPENSIVE_TOKENS - 1).await
+        self.take(store, key, is_write, 1, EXPENSIVE_TOKENS - 1).await
     }
 
+    /// `taken` is how many tokens were taken for the request before.
     async fn take(
         &self,
         store: &Store,
         key: Id<kind::ApiKey>,
         is_write: bool,
+        taken: i64,
         tokens: u32,
     ) -> Result<RateDecision, OperationError> {
         let rate = if is_write { self.rates.writes } else { self.rates.reads };
@@ -219,11 +222,15 @@ impl Limiter {
         // What an expensive request takes after its first token is at most the rest of the burst.
         let tokens = i64::from(tokens).min(burst(rate) - 1);
         let now_milliseconds = store.clock.milliseconds();
-        let allowance = if store.is_shared() {
+        let mut allowance = if store.is_shared() {
             self.take_shared(store, (key, is_write), rate, now_milliseconds, tokens).await?
         } else {
             self.take_own((key, is_write), rate, now_milliseconds, tokens)
         };
+        if !allowance.is_allowed && taken > 0 {
+            self.give_back((key, is_write), rate, store.is_shared(), taken).await;
+            allowance.remaining += taken;
+        }
         let name = if is_write { "writes" } else { "reads" };
         let headers = Headers {
             policy: format!("\"{name}\";q={};w={BURST_SECONDS}", burst(rate)),
@@ -232,14 +239,14 @@ impl Limiter {
         if allowance.is_allowed {
             return Ok((Some(headers), Ok(())));
         }
-        let count = if tokens > 1 {
-            format!("This request counts as {}, which makes more", tokens + 1)
+        let count = if taken > 0 {
+            format!("This request counts as {}, which makes more", taken + tokens)
         } else {
             "More".to_owned()
         };
         let message = format!(
-            "{count} than {rate} {name} a second with this API key. Retry after {} s; a POST with \
-             the same Idempotency-Key.",
+            "{count} than {rate} {name} a second with this API key. Retry after {} s. Send a POST \
+             again with the same Idempotency-Key.",
             allowance.wait_seconds
         );
         let entry = RefusalEntry::new(Code::RateLimitExceeded, message)
@@ -248,6 +255,27 @@ impl Limiter {
         let mut refusal = Refusal::one(entry);
         refusal.retry_after_seconds = Some(allowance.wait_seconds.unsigned_abs());
         Ok((Some(headers), Err(refusal)))
+    }
+
+    /// Gives back what was taken for an expensive request that is refused after all. A refused
+    /// request costs nothing: when the caller retries after the time that the refusal says, it
+    /// needs these tokens again.
+    async fn give_back(&self, key: BucketKey, rate: u32, is_shared: bool, tokens: i64) {
+        if is_shared {
+            let handful = {
+                let handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
+                handfuls.by_key.get(&key).cloned()
+            };
+            if let Some(handful) = handful {
+                let mut handful = handful.lock().await;
+                handful.tokens = (handful.tokens + tokens).min(burst(rate));
+            }
+            return;
+        }
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.by_key.get_mut(&key) {
+            bucket.tokens_milli = (bucket.tokens_milli + tokens * 1000).min(burst(rate) * 1000);
+        }
     }
 
     fn take_own(&self, key: BucketKey, rate: u32, now_milliseconds: i64, tokens: i64) -> Allowance {
@@ -363,14 +391,16 @@ mod tests {
             looks_count.set(looks_count.get() + 1);
             is_used
         };
-        for number in 0..BUCKETS_MAX as u128 * 2 {
+        for number in 0..FORGETTING_COUNT_MIN as u128 * 2 {
             remembered.forget_unused(|_| looked_at(true));
             remembered.by_key.insert((Id::from_u128(number), false), ());
         }
-        assert_eq!(looks_count.get(), BUCKETS_MAX, "once");
+        assert_eq!(looks_count.get(), FORGETTING_COUNT_MIN, "once");
         remembered.forget_unused(|_| looked_at(false));
-        assert_eq!((remembered.by_key.len(), looks_count.get()), (0, 3 * BUCKETS_MAX));
-        remembered.by_key.extend((0..BUCKETS_MAX as u128).map(|n| ((Id::from_u128(n), true), ())));
+        assert_eq!((remembered.by_key.len(), looks_count.get()), (0, 3 * FORGETTING_COUNT_MIN));
+        remembered
+            .by_key
+            .extend((0..FORGETTING_COUNT_MIN as u128).map(|n| ((Id::from_u128(n), true), ())));
         remembered.forget_unused(|_| looked_at(false));
         assert_eq!(remembered.by_key.len(), 0, "the limit is the earlier one again");
     }
