@@ -4,6 +4,7 @@
 use super::WaitingCount;
 use crate::kernel::{Mode, Scope, StoreError};
 use crate::keys;
+use crate::rails::files::rows as journal;
 use crate::store::{Row, Tx};
 use crate::transfers::HOLD_SECONDS;
 use crate::values;
@@ -72,8 +73,7 @@ const DELIVERIES: &[(&str, &str)] = &[(
      q.closed ORDER BY d.endpoint_id, d.due_milliseconds LIMIT ?1",
 )];
 
-/// What waits in the bank's journal. `at` is a time of the store's clock. `returned_and_failed`
-/// waits for no decision, so it is left out.
+/// What waits for the bank. `at` is a time of the store's clock.
 const AT_BANK: &[(&str, &str)] = &[
     (
         "payouts_unsent",
@@ -84,11 +84,6 @@ const AT_BANK: &[(&str, &str)] = &[
         "payouts_unanswered",
         "SELECT scope, published_at AS at FROM bank_instructions WHERE status = 'published' AND \
          NOT is_answered ORDER BY published_at LIMIT ?1",
-    ),
-    (
-        "payouts_for_operator",
-        "SELECT scope, attention_at AS at FROM bank_instructions WHERE attention IS NOT NULL AND \
-         attention <> 'returned_and_failed' ORDER BY payout_id LIMIT ?1",
     ),
 ];
 
@@ -108,6 +103,11 @@ pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCoun
     for (of, sql) in DELIVERIES.iter().chain(AT_BANK) {
         found.extend(counted(of, tx.rows(&grouped(sql), values![COUNTED_MAX])?, |_| 0)?);
     }
+    let mut for_operator = none("payouts_for_operator");
+    for (scope, _, since) in journal::awaiting_operator(tx, COUNTED_MAX as usize)? {
+        add(&mut for_operator, scope.mode(), 1, Some(since));
+    }
+    found.extend(for_operator);
     for (of, sql) in OPEN {
         let rows = tx.rows(&grouped(sql), values![COUNTED_MAX])?;
         found.extend(counted(of, rows, ahead_seconds)?);
@@ -125,15 +125,20 @@ fn counted(
     rows: Vec<Row>,
     ahead_seconds: impl Fn(Scope) -> i64,
 ) -> Result<[WaitingCount; 2], StoreError> {
-    let mut both =
-        [Mode::Test, Mode::Live].map(|mode| WaitingCount { of, mode, count: 0, oldest_at: None });
+    let mut both = none(of);
     for mut row in rows {
-        let scope = row.scope()?;
-        let [test, live] = &mut both;
-        let counted = if scope.mode().is_live() { live } else { test };
-        counted.count += row.int()?;
-        let at = row.int_or_null()?.map(|at| at - ahead_seconds(scope));
-        counted.oldest_at = counted.oldest_at.into_iter().chain(at).min();
+        let (scope, count, at) = (row.scope()?, row.int()?, row.int_or_null()?);
+        add(&mut both, scope.mode(), count, at.map(|at| at - ahead_seconds(scope)));
     }
     Ok(both)
+}
+
+fn none(of: &'static str) -> [WaitingCount; 2] {
+    [Mode::Test, Mode::Live].map(|mode| WaitingCount { of, mode, count: 0, oldest_at: None })
+}
+
+fn add([test, live]: &mut [WaitingCount; 2], mode: Mode, count: i64, oldest_at: Option<i64>) {
+    let counted = if mode.is_live() { live } else { test };
+    counted.count += count;
+    counted.oldest_at = counted.oldest_at.into_iter().chain(oldest_at).min();
 }

@@ -159,7 +159,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
 /// How many payouts wait for the operator because of what the bank reported, if any do.
 async fn awaiting_operator(config: &Config) -> Option<String> {
     let database = config.database.clone();
-    let read = move || database.examine(journal::awaiting_operator_count);
+    let read = move || database.examine(|tx| Ok(journal::awaiting_operator(tx, usize::MAX)?.len()));
     let count = tokio::task::spawn_blocking(read).await.ok()?.ok()?;
     (count > 0).then(|| {
         format!("{:<12} {:<12} {count} payouts wait for you: `hundi reconcile`", "bank", "decide")

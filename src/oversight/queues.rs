@@ -337,7 +337,10 @@ fn verifications(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> 
 
 fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
     let mut found = QueueItems::default();
-    let mut waiting = found.cut(rows::payouts_with_attention(tx, mode, ROWS_ASKED)?);
+    let mut with_attention = journal::awaiting_operator(tx, usize::MAX)?;
+    with_attention.retain(|(scope, ..)| scope.mode() == mode);
+    let with_attention = with_attention.into_iter().map(|(scope, id, _)| (scope, id));
+    let mut waiting = found.cut(with_attention.take(ROWS_ASKED as usize).collect());
     for stuck in found.cut(rows::stuck_payouts(tx, mode, ROWS_ASKED)?) {
         if !waiting.contains(&stuck) {
             waiting.push(stuck);

@@ -183,18 +183,6 @@ pub fn stuck_payouts(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
-/// Payouts that wait for the operator because of what the bank reported (`Attention`), oldest
-/// first. `returned_and_failed` waits for no decision, so it is left out.
-pub fn payouts_with_attention(
-    tx: &mut dyn Tx,
-    mode: Mode,
-    rows_max: i64,
-) -> Result<Vec<QueueRow<kind::Payout>>, StoreError> {
-    let sql = "SELECT scope, payout_id FROM bank_instructions WHERE attention IS NOT NULL AND \
-               attention <> 'returned_and_failed' AND scope % 2 = ?1 ORDER BY payout_id LIMIT ?2";
-    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
-}
-
 /// Open payouts that were created at or after `from` and before `before` (business time, Unix
 /// seconds): how many, and their paise; counted up to `rows_max`.
 pub fn open_payouts_between(

@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use hundi::backlog;
 use hundi::kernel::id::kind;
-use hundi::kernel::{Id, Money, Now, OperationError};
+use hundi::kernel::{Id, Mode, Money, Now, OperationError};
 use hundi::operator::{self, OperatorDecision, decide};
+use hundi::oversight::AccountNames;
+use hundi::oversight::queues::{self, QueueKind};
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::files::rows::{self, Attention};
 use hundi::rails::files::values::EndToEndId;
@@ -181,11 +184,19 @@ async fn a_payment_after_a_refusal_stops_the_refund_and_waits_for_the_operator()
     assert_eq!(scene.hear(&[day]).await.alarms_count, 0);
 
     // The operator has the money back, explains it, and lets the refund go.
+    // What `hundi doctor`, the console and the metrics count.
     let waiting = async |scene: &Scene| {
-        let count = |tx: &mut dyn Tx, _: &mut Now| Ok(rows::awaiting_operator_count(tx)?);
-        scene.server.app.state.store.write(count).await.unwrap()
+        let counts = |tx: &mut dyn Tx, now: &mut Now| {
+            let doctor = rows::awaiting_operator(tx, usize::MAX)?.len();
+            let accounts = AccountNames::read(tx)?;
+            let queue = queues::read(tx, QueueKind::Payouts, &accounts, Mode::Test, &["tron"])?;
+            let waiting = backlog::rows::waiting(tx, now.instant_milliseconds())?;
+            let for_operator = waiting.iter().filter(|count| count.of == "payouts_for_operator");
+            Ok((doctor, queue.items.len(), for_operator.map(|count| count.count).sum::<i64>()))
+        };
+        scene.server.app.state.store.write(counts).await.unwrap()
     };
-    assert_eq!(waiting(&scene).await, 1);
+    assert_eq!(waiting(&scene).await, (1, 1, 1));
     let subject = payout_id.to_string();
     let refund_id: Id<kind::Refund> = Id::parse(&id(&refund)).unwrap();
     let services = scene.server.app.state.services.clone();
@@ -204,7 +215,7 @@ async fn a_payment_after_a_refusal_stops_the_refund_and_waits_for_the_operator()
     };
     scene.server.app.state.store.write(release).await.unwrap();
     assert_eq!(scene.differences().await, Vec::new());
-    assert_eq!(waiting(&scene).await, 0, "`hundi doctor` counts it no more");
+    assert_eq!(waiting(&scene).await, (0, 0, 0), "it no longer waits for the operator");
     scene.client.wait_status(&path, "completed").await;
     scene.assert_book();
 }

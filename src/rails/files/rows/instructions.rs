@@ -1,5 +1,7 @@
 //! The payments that the bank is instructed to make, and what it said of each.
 
+use std::collections::HashMap;
+
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::rails::files::reports::Reason;
@@ -349,22 +351,51 @@ pub fn set_attention(
     Ok(tx.execute(sql, values![payout_id, word, word.map(|_| now.instant())])? == 1)
 }
 
-/// How many payouts wait for the operator: those with an [`Attention`] other than
-/// `ReturnedAndFailed`, without those whose difference the operator has explained since.
-pub fn awaiting_operator_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
-    let sql = "SELECT payout_id, attention_at FROM bank_instructions WHERE attention IS NOT NULL \
-               AND attention <> 'returned_and_failed'";
-    let mut count = 0;
-    for mut row in tx.rows(sql, &[])? {
-        let (payout_id, at): (Id<kind::Payout>, _) = (row.id()?, row.int_or_null()?.unwrap_or(0));
-        let sql = "SELECT COUNT(*) FROM bank_closed_differences WHERE subject = ?1 AND kind IN \
-                   ('paid_after_failed', 'held_for_decision', 'outcome_unknown') AND closed_at >= \
-                   ?2";
-        let closed = tx.row(sql, values![&payout_id.to_string(), at])?;
-        let closed = closed.map_or(Ok(0), |mut row| row.int())?;
-        count += i64::from(closed == 0);
+/// Payouts that wait for the operator, oldest first, up to `rows_max`, each with the instant in
+/// Unix seconds since when it waits. These are the payouts with an [`Attention`] other than
+/// `returned_and_failed`, without those whose difference the operator has explained since: an
+/// attention that no decision applies to is not removed.
+pub fn awaiting_operator(
+    tx: &mut dyn Tx,
+    rows_max: usize,
+) -> Result<Vec<(Scope, Id<kind::Payout>, i64)>, StoreError> {
+    const ROWS_AT_ONCE: i64 = 1_000;
+    let sql = "SELECT scope, payout_id, COALESCE(attention_at, 0) FROM bank_instructions WHERE \
+               attention IS NOT NULL AND attention <> 'returned_and_failed' AND payout_id > ?1 \
+               ORDER BY payout_id LIMIT ?2";
+    let (mut waiting, mut explained) = (Vec::new(), None);
+    let mut after = Id::from_u128(0);
+    loop {
+        let rows = tx.rows(sql, values![after, ROWS_AT_ONCE])?;
+        let is_last = rows.len() < ROWS_AT_ONCE as usize;
+        for mut row in rows {
+            let (scope, payout_id, since) = (row.scope()?, row.id()?, row.int()?);
+            after = payout_id;
+            if explained.is_none() {
+                explained = Some(payouts_explained_at(tx)?);
+            }
+            let explained_at =
+                explained.as_ref().and_then(|found| found.get(&payout_id.to_string()));
+            if explained_at.is_some_and(|at| *at >= since) {
+                continue;
+            }
+            waiting.push((scope, payout_id, since));
+            if waiting.len() >= rows_max {
+                return Ok(waiting);
+            }
+        }
+        if is_last {
+            return Ok(waiting);
+        }
     }
-    Ok(count)
+}
+
+/// When the operator last explained a difference of a payout that waits, by the payout's
+/// identifier. In Unix seconds.
+fn payouts_explained_at(tx: &mut dyn Tx) -> Result<HashMap<String, i64>, StoreError> {
+    let sql = "SELECT subject, MAX(closed_at) FROM bank_closed_differences WHERE kind IN \
+               ('paid_after_failed', 'held_for_decision', 'outcome_unknown') GROUP BY subject";
+    tx.rows(sql, &[])?.into_iter().map(|mut row| Ok((row.text()?, row.int()?))).collect()
 }
 
 /// Queues an instruction again for a new file, under the same identity, because the operator says

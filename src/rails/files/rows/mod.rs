@@ -10,10 +10,10 @@ pub use incoming::{
     is_statement_known,
 };
 pub use instructions::{
-    Attention, InstructionStatus, Journalled, advance, awaiting_operator_count, claim_reference,
-    find, names_written, note_entry, note_names, note_reason, of_message, paid_under,
-    published_until, queue, queue_again, queued, queued_count, set_attention, stop_waiting,
-    unanswered, under_way, undo_queue_again, withdraw,
+    Attention, InstructionStatus, Journalled, advance, awaiting_operator, claim_reference, find,
+    names_written, note_entry, note_names, note_reason, of_message, paid_under, published_until,
+    queue, queue_again, queued, queued_count, set_attention, stop_waiting, unanswered, under_way,
+    undo_queue_again, withdraw,
 };
 pub use lines::{
     LinePlace, Matching, Unmatched, explain_line, explanations, find_unmatched, insert_line,
