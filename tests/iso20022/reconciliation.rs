@@ -347,8 +347,12 @@ async fn a_refused_explanation_says_why() {
         let (is_done, told) = accept(&more);
         assert!(!is_done && told.contains(wanted), "{more:?}: {told}");
     }
-    let (is_done, told) = accept(&[&line]);
+    // A line needs no kind, and one that is given changes nothing.
+    let kind = ["--kind", "line_unmatched", "--reason", "two payouts came back in one"];
+    let (is_done, told) = accept(&[&[line.as_str()], kind.as_slice()].concat());
     assert!(is_done, "{told}");
+    let left = |tx: &mut dyn Tx, _: &mut Now| Ok(rows::unmatched_count(tx)?);
+    assert_eq!(scene.server.app.state.store.write(left).await.unwrap(), 0);
     let (is_done, told) = accept(&[&line]);
     assert!(!is_done && told.contains("waits"), "once: {told}");
 }
