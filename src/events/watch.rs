@@ -2,14 +2,17 @@
 //!
 //! The node that sequences wakes its own requests at each commit. Every node with waiting requests
 //! polls one row: the last identifier that the sequencer stored with its lease. Only when that has
-//! changed does it read the newest event of each waiting account.
+//! changed, or an account waits that did not before, does it read the newest event of each waiting
+//! account.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::rows;
 use crate::app_state::AppState;
 use crate::background::{Stop, is_stopped};
+use crate::kernel::Scope;
 use crate::store::{Cost, failpoint, lease};
 
 /// The name of the lease that the sequencer holds.
@@ -24,6 +27,9 @@ const ERROR_PAUSE_MILLISECONDS: u64 = 250;
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let waits = app.store.signals.event_waits.clone();
     let mut last_known = None;
+    // The accounts of the last look. The newest event of another account is not known, even if it
+    // is the last one of all.
+    let mut scopes_known: HashSet<Scope> = HashSet::new();
     // Planted fault: the test of waits on several nodes must notice.
     let is_watching = app.store.is_shared() && !failpoint("blind_to_other_nodes");
     while is_watching && !is_stopped(&stop) {
@@ -36,9 +42,11 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
             }
             continue;
         }
+        let are_known = scopes.iter().all(|scope| scopes_known.contains(scope));
+        scopes_known = scopes.iter().copied().collect();
         let looked = app.store.read(Cost::Point, move |tx| {
             let last = lease::last_id(tx, SEQUENCER_LEASE)?;
-            let is_same = last_known.is_some() && last == last_known;
+            let is_same = are_known && last_known.is_some() && last == last_known;
             Ok((last, if is_same { Vec::new() } else { rows::newest(tx, &scopes)? }))
         });
         let mut pause_milliseconds = LOOK_MILLISECONDS;
@@ -47,7 +55,10 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
                 last_known = last;
                 waits.tell_newest(&newest);
             }
-            Err(_) => pause_milliseconds = ERROR_PAUSE_MILLISECONDS,
+            Err(_) => {
+                scopes_known.clear();
+                pause_milliseconds = ERROR_PAUSE_MILLISECONDS;
+            }
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(pause_milliseconds)) => {}
