@@ -285,6 +285,24 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_beneficiary_that_cannot_be_read_does_not_stop_the_others() {
+    let office = Office::start().await;
+    let broken = office.waiting().await;
+    let other = office.waiting().await;
+    let claimed = office
+        .desk
+        .write(move |tx, now, services| {
+            let sql = "UPDATE beneficiaries SET status_history = 'x' WHERE scope = ?1 AND id = ?2";
+            tx.execute_one(sql, hundi::values![TEST, broken])?;
+            Ok(look_ups::claim(tx, now, services, 10)?)
+        })
+        .await
+        .unwrap();
+    let claimed: Vec<_> = claimed.iter().map(|claimed| claimed.look_up.beneficiary_id).collect();
+    assert_eq!(claimed, [other]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
     let desk = Desk::with_verifier(Box::new(ManualVerifier)).await;
     for (answer, status) in [

@@ -85,23 +85,29 @@ pub fn claim(
     let mut claimed = Vec::new();
     for mut look_up in rows::due(tx, now.instant_milliseconds(), rows_max)? {
         let lease_end_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
-        let Some(beneficiary) = find_verifying(tx, &look_up)? else {
-            rows::remove(tx, &look_up)?;
-            continue;
+        let question = match find_verifying(tx, &look_up) {
+            Ok(Some(beneficiary)) => account_question(&beneficiary, services),
+            Ok(None) => {
+                rows::remove(tx, &look_up)?;
+                continue;
+            }
+            Err(error) => Err(error),
         };
-        if !rows::put_off(tx, &look_up, lease_end_milliseconds, look_up.attempts_count)? {
-            continue;
-        }
-        look_up.due_milliseconds = lease_end_milliseconds;
-        match account_question(&beneficiary, services) {
-            Ok(question) => claimed.push(Claimed { look_up, question }),
-            // One row that cannot be read must not stop the others.
-            Err(error) => {
-                tracing::error!(beneficiary = %beneficiary.id, %error, "an account cannot be \
-                 looked up; tried again in an hour");
+        match question {
+            Ok(question) => {
+                if rows::put_off(tx, &look_up, lease_end_milliseconds, look_up.attempts_count)? {
+                    look_up.due_milliseconds = lease_end_milliseconds;
+                    claimed.push(Claimed { look_up, question });
+                }
+            }
+            // One beneficiary that cannot be read must not stop the others.
+            Err(error @ (StoreError::Broken(_) | StoreError::Unfit(_))) => {
+                tracing::error!(beneficiary = %look_up.beneficiary_id, %error, "an account cannot \
+                 be looked up; tried again in an hour");
                 let due_milliseconds = now.instant_milliseconds() + PAUSE_SECONDS_MAX * 1000;
                 rows::put_off(tx, &look_up, due_milliseconds, look_up.attempts_count)?;
             }
+            Err(error) => return Err(error),
         }
     }
     Ok(claimed)
