@@ -83,7 +83,9 @@ crate::form! {
     }
 }
 
-/// What the last check of the account found, and when.
+/// How the name compared with the account's when it was last compared, and when the beneficiary was
+/// last checked or decided about. Both are null again once the name, the account number or the IFSC
+/// is replaced.
 #[derive(Serialize, JsonSchema)]
 pub struct Verification {
     pub name_match: Option<NameMatch>,

@@ -266,6 +266,10 @@ pub fn update(
     };
     let key = services.sealing_key(tx)?;
     set_kyc(&mut beneficiary, now, &key, &kyc)?;
+    if change.name.is_some() || change.account_number.is_some() || change.ifsc.is_some() {
+        // What was found is about the earlier details.
+        (beneficiary.name_match, beneficiary.checked_at) = (None, None);
+    }
     if let Some(account_number) = change.account_number {
         beneficiary.account_number_sealed = key.seal(
             now.random_bytes(),

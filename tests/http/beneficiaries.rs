@@ -545,6 +545,11 @@ async fn account_numbers_steer_the_verification() {
         (mended["status"].as_str(), &mended["requirements"]),
         (Some("verifying"), &json!([]))
     );
+    assert_eq!(
+        mended["verification"],
+        json!({ "name_match": null, "checked_at": null }),
+        "what was found is about the other account"
+    );
     actor.advance(STEP).await;
     let mended = client.get(&path(&partial)).await.ok();
     assert_eq!(
