@@ -86,8 +86,11 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
 /// Removes expired rows, a few at a time, for as long as the service runs.
 pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut purger = Purger::default();
-    note_limits(&app).await;
+    let mut are_limits_noted = false;
     while !is_stopped(&stop) {
+        // If this fails, it is done with the next round: otherwise a limit that was removed would
+        // count as in force when it is set again.
+        are_limits_noted = are_limits_noted || note_limits(&app).await;
         let more = purger.run_once(&app).await;
         let wait = Duration::from_secs(if more { 0 } else { PURGE_SECONDS });
         tokio::select! {
@@ -97,14 +100,19 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Stores since when the configured limits on payouts are in force.
-async fn note_limits(app: &AppState) {
+/// Stores since when the configured limits on payouts are in force. Answers whether it could.
+async fn note_limits(app: &AppState) -> bool {
     let limits = app.services.settings.payout_limits.clone();
     let note =
         move |tx: &mut dyn Tx, now: &mut Now| Ok(limits::note_limits_in_force(tx, now, &limits)?);
-    if let Err(failure) = app.store.write(note).await {
-        tracing::error!(?failure, "the payout limits in force could not be recorded");
+    let outcome = app.store.write(note).await;
+    if let Err(failure) = &outcome {
+        tracing::error!(
+            ?failure,
+            "the payout limits in force could not be recorded; tried again with the next purge"
+        );
     }
+    outcome.is_ok()
 }
 
 /// Removes expired rows, and remembers when to look at each account's events again, so that
