@@ -166,8 +166,9 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         "",
     );
     // How much of the delay comes with busy processors alone, whatever they do.
-    let busy = busy.iter().map(|measured| together(measured));
     let busy: Vec<String> = busy
+        .iter()
+        .map(together)
         .map(|busy| format!("{:.2} ({})", p99_against(&busy, &alone), busy.percentiles()))
         .collect();
     table.add(
