@@ -46,7 +46,8 @@ pub enum AccountAnswer {
     Sanctioned,
     /// A possible sanctions match, for the operator.
     PossiblySanctioned,
-    /// No answer yet: the beneficiary stays in verification and is checked again in an hour.
+    /// Nothing can be said now: the beneficiary stays in verification and is checked again in an
+    /// hour.
     Unknown,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::is_stopped;
+use super::{Stop, is_stopped};
 use crate::app_state::AppState;
 use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 
@@ -17,11 +17,8 @@ use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 pub type WorkerLease = Option<Lease>;
 
 /// Runs `work`, which needs no lease, until it ends, and starts it again after a panic.
-pub async fn run_again<F>(
-    name: &'static str,
-    mut stop: watch::Receiver<bool>,
-    work: impl Fn(watch::Receiver<bool>, WorkerLease) -> F,
-) where
+pub async fn run_again<F>(name: &'static str, mut stop: Stop, work: impl Fn(Stop, WorkerLease) -> F)
+where
     F: Future<Output = ()> + Send + 'static,
 {
     // In a Tokio task, so that a panic ends nothing else.
@@ -42,8 +39,8 @@ pub async fn run_again<F>(
 pub async fn run_as_leader<F>(
     app: Arc<AppState>,
     name: &'static str,
-    mut stop: watch::Receiver<bool>,
-    work: impl Fn(watch::Receiver<bool>, WorkerLease) -> F + Send,
+    mut stop: Stop,
+    work: impl Fn(Stop, WorkerLease) -> F + Send,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -56,7 +53,8 @@ pub async fn run_as_leader<F>(
         let asked = Instant::now();
         let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;
         let Ok(Some(lease)) = taken else {
-            // Another node holds the lease, or the store failed; workers that run log its failures.
+            // Another node holds the lease, or the store failed. The workers that are running log
+            // failures of the store.
             tokio::select! {
                 () = tokio::time::sleep(heartbeat) => {}
                 _ = stop.changed() => {}

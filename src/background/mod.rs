@@ -14,7 +14,7 @@ use crate::app_state::AppState;
 use leader::WorkerLease;
 
 /// Becomes true when the worker has to stop, because the process stops or because this node no
-/// longer holds the worker's lease. The worker then ends soon.
+/// longer holds the worker's lease. The worker then has to end soon.
 pub type Stop = watch::Receiver<bool>;
 
 /// Whether the worker has to stop. It must also stop if the channel's sender was dropped: each wait
@@ -28,12 +28,12 @@ type RunWorker = Box<dyn Fn(Stop, WorkerLease) -> BoxFuture<'static, ()> + Send 
 /// Where a worker runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunsOn {
-    /// On every node: roles `serve`, `work` and `all`.
+    /// On every node, whichever its setting `role` is: `serve`, `work` or `all`.
     EveryNode,
-    /// On every node that takes requests: roles `serve` and `all`.
+    /// On every node that takes requests: those with the role `serve` or `all`.
     Servers,
-    /// On one of the nodes with the role `work` or `all`: the one that holds the lease of this
-    /// name.
+    /// On one of the nodes with the role `work` or `all`: the one that holds the lease with the
+    /// worker's name. On an embedded store that is the only process, without a lease.
     Leader,
     /// On the only process of an embedded store.
     Embedded,
@@ -73,13 +73,13 @@ impl Worker {
         }
     }
 
-    /// Starts the worker if it runs on this node. `takes_requests` and `does_work` say what the
-    /// node's role includes.
+    /// Starts the worker if it runs on this node. The node's role says whether it takes requests,
+    /// and whether it may run the workers that run on one node alone.
     pub fn start(
         self,
         app: &Arc<AppState>,
         takes_requests: bool,
-        does_work: bool,
+        may_lead: bool,
         stop: &Stop,
     ) -> Option<JoinHandle<()>> {
         let (stop, run) = (stop.clone(), self.run);
@@ -88,10 +88,10 @@ impl Worker {
             RunsOn::Servers if takes_requests => {
                 Some(tokio::spawn(leader::run_again(self.name, stop, run)))
             }
-            RunsOn::Embedded if does_work && !app.store.is_shared() => {
+            RunsOn::Embedded if may_lead && !app.store.is_shared() => {
                 Some(tokio::spawn(leader::run_again(self.name, stop, run)))
             }
-            RunsOn::Leader if does_work => {
+            RunsOn::Leader if may_lead => {
                 Some(tokio::spawn(leader::run_as_leader(app.clone(), self.name, stop, run)))
             }
             _ => None,

@@ -34,7 +34,7 @@ impl PayoutsDisabledReason {
             PayoutsDisabledReason::NameMismatch => {
                 "The account is under another name, or the bank cannot write the name you gave."
             }
-            PayoutsDisabledReason::AccountInvalid => "There is no such account.",
+            PayoutsDisabledReason::AccountInvalid => "There is no such account, or it is closed.",
             PayoutsDisabledReason::AccountNotNre => "The account is not an NRE account.",
             PayoutsDisabledReason::IfscUnknown => {
                 "No branch that takes NEFT or RTGS is known under the IFSC."

@@ -19,7 +19,9 @@ use crate::tasks::{self, TaskKind};
 
 /// After this many failed verifications the beneficiary is rejected.
 pub const FAILED_VERIFICATIONS_MAX: i64 = 6;
-/// Pause before a check that got no answer is repeated.
+/// Pause before a check is repeated whose answer was that nothing can be said yet
+/// ([`AccountAnswer::Unknown`]). A service that does not answer is asked again sooner
+/// (`look_ups`).
 const RECHECK_AFTER_MILLISECONDS: i64 = 3_600_000;
 
 /// The message of a requirement if the bank has the account under another name.
@@ -206,7 +208,7 @@ pub(super) fn set_holder_name(
 
 /// Applies what a look-up or a person found about the account, some time after [`super::check`]. If
 /// the account exists, the beneficiary is first screened again, with the present lists and the
-/// holder's name; a match takes precedence over the answer.
+/// holder's name; a hit takes precedence over the answer.
 pub fn screen_and_apply(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -23,8 +23,8 @@ crate::string_enum!(
     }
 );
 
-/// How far a chain's final view is followed. While it is behind, deposits show later and nothing
-/// expires.
+/// How far a chain's final view is followed. While it is behind, deposits show later, and transfers
+/// expire later.
 #[derive(Serialize, JsonSchema)]
 pub struct ChainView {
     pub status: ChainViewStatus,

@@ -1,7 +1,8 @@
 //! The decisions that only the operator makes: what was decided, about what, who decided and why.
 //! Each row is written in the transaction that carries the decision out, and is never changed. Two
-//! are written apart from it: `credit` before the nodes are asked, and `resume` of a database after
-//! it.
+//! have a transaction of their own. `credit` is written before the chain's nodes are asked, because
+//! nothing may be credited without a decision. `resume` of a database is written once the database
+//! takes writes again.
 
 pub mod rows;
 

@@ -77,10 +77,10 @@ pub fn stored_address(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
     AddressBytes::stored(&bytes)
 }
 
-/// The deposit of one token movement on the simulated chain, where log indices never change; the
-/// newest if there are several. The query has no `ORDER BY id`, because PostgreSQL would then walk
-/// the primary key through all deposits of the account.
-pub fn find_movement(
+/// The deposit of one token movement on the simulated chain, where log indices never change. There
+/// is at most one; the schema allows several, and then the newest is taken. The query has no `ORDER
+/// BY id`, because PostgreSQL would then walk the primary key through all deposits of the account.
+pub fn find_simulated(
     tx: &mut dyn Tx,
     scope: Scope,
     chain: &str,

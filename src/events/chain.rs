@@ -1,4 +1,5 @@
-//! The chained hash over an account's events, by which a caller knows that it missed none.
+//! The chained hash over the events of one account and mode, which is called an account below. By
+//! it a caller knows that it missed no event.
 //!
 //! The hash after an event follows from the hash before it and from the event's own fields, so it
 //! is the same whenever and by whomever it is computed. Events themselves do not carry it. A
@@ -32,11 +33,11 @@ pub const STEP: i64 = 256;
 const COMPUTED_MAX: i64 = 20_000;
 /// Events that are read with one statement, a multiple of [`STEP`].
 const READ_MAX: i64 = 4 * STEP;
-/// How often the worker looks at the accounts that had events. When it starts, its first look is at
-/// all accounts that have events.
+/// How often the worker looks at the accounts that got an event on this node since its last look.
+/// Its first look is at all accounts with a stored event.
 const LOOK_SECONDS: u64 = 5;
-/// The most accounts that one later look reads in one transaction, so that other reads need not
-/// wait for all of them.
+/// The most accounts that a look after the first reads in one transaction, so that other reads need
+/// not wait for all of them.
 const LOOKED_AT_ONCE: usize = 100;
 /// The most accounts that the first look finds with one statement.
 const FOUND_AT_ONCE: i64 = 250;

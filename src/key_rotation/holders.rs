@@ -53,8 +53,12 @@ pub fn enter(
     rows::put_holder(tx, &node.node_id, &node.name, node.verifiers.as_flattened(), instant)
 }
 
-/// The names of the running nodes that do not have a key.
-pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>, StoreError> {
+/// The names of the running nodes that do not have the key `key`.
+pub fn nodes_without(
+    tx: &mut dyn Tx,
+    now: &Now,
+    key: &Verifier,
+) -> Result<Vec<String>, StoreError> {
     let since = if tx.is_shared() {
         now.instant_milliseconds() - SILENCE_MILLISECONDS_MAX
     } else {
@@ -86,7 +90,7 @@ pub async fn run(store: Store, node: Holder, mut stop: Stop) {
             )?;
             Ok(meta::read(tx, secrets::VERIFIER)?)
         });
-        // Workers that use the store log that it fails.
+        // If the store fails, the workers that use it log that.
         let Ok(Some(sealing)) = said.await else { continue };
         let is_known = node.verifiers.iter().any(|known| seal::fits(&sealing, known));
         if !is_known && !is_logged {

@@ -11,8 +11,9 @@
 //! An encryption key is stored and compared as its [`Verifier`], which is no secret. A `row_key` is
 //! something else: the primary key of a row that has a sealed value.
 //!
-//! The key of fingerprints stays the same, because idempotency keys, links to pages and decisions
-//! about hits are recognised by it. It is stored sealed like the rest.
+//! The fingerprint key stays the same, because idempotency keys, links to pages and decisions about
+//! hits are recognised by it. Until the first change it is derived from the encryption key and
+//! stored nowhere. The first change stores it, sealed like the rest.
 
 pub mod holders;
 pub mod rows;
@@ -111,7 +112,7 @@ pub fn begin(
     // From here to the commit no node starts, and no other change begins.
     meta::replace(tx, secrets::VERIFIER, Some(&old), next)?;
     if asks_nodes {
-        let without = holders::without(tx, now, next)?;
+        let without = holders::nodes_without(tx, now, next)?;
         if !without.is_empty() {
             meta::replace(tx, secrets::VERIFIER, Some(next), &old)?;
             return Ok(Begun::NodesWithout(without));

@@ -17,6 +17,7 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
     let (key_id, scope) = (row.id()?, row.scope()?);
     let permissions = Permissions::from_text(&row.text()?);
     let (expires_at, revoked_at) = (row.int_or_null()?, row.int_or_null()?);
+    // In spite of the column's name, which has no unit.
     let chaos_until_milliseconds = row.int_or_null()?;
     let account = tx
         .row("SELECT suspended FROM accounts WHERE number = ?1", values![scope.account_number()])?;

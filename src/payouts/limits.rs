@@ -25,8 +25,9 @@ use crate::store::{Tx, meta};
 
 /// The `subject_id` of the totals of the account as a whole.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
-/// Every node is assumed to run with a new limit this long after the first one does. A node that
-/// takes longer does not count its payouts, so totals may be too low.
+/// Every node is assumed to run with a new limit this long after the first one does. Before that, a
+/// total begins with the sum of the period's payouts, and misses those that a node without the
+/// limit instructs afterwards. So it may be too low until the period ends (docs/live.md).
 const LIMIT_ROLLOUT_MILLISECONDS: i64 = 86_400_000;
 
 /// The limit for a day and the one for a month; `None` for one that is not set.

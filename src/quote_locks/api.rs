@@ -31,7 +31,7 @@ crate::form! {
     }
 }
 
-/// One part of a fee.
+/// One entry of a fee's `details`: the service fee, or GST.
 #[derive(Serialize, JsonSchema)]
 pub struct FeeDetail {
     pub name: String,
@@ -56,8 +56,7 @@ pub struct Fee {
     pub details: Vec<FeeDetail>,
 }
 
-/// A fee with its parts. `amount` is what is kept in the sell currency. It does not include GST,
-/// which is a part with a currency of its own.
+/// The view of a fee, and of the GST beside it.
 pub fn fee_view(fee: Money, gst: Option<Gst>) -> Fee {
     let plain = |name: &str, amount| FeeDetail {
         name: name.into(),

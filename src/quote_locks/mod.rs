@@ -169,8 +169,8 @@ fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntr
 /// amount.
 fn nothing_left_after_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
     // What has to remain after the fee: the least number of cents that buys a paisa more than the
-    // least GST. A cent and a paisa are both a hundredth of their currency, so only the rate's
-    // scale counts.
+    // least GST. A cent and a paisa are both a hundredth, so the rate, which is rupees for a
+    // dollar, is also paise for a cent.
     let scaled = i128::from(gst::GST_PAISE_MIN + 1) * i128::from(Rate::SCALE);
     let cents = (scaled + i128::from(rate.0) - 1) / i128::from(rate.0.max(1));
     let minimum = Money::new(
@@ -180,7 +180,10 @@ fn nothing_left_after_gst(settings: &Settings, fee: Money, rate: Rate) -> Refusa
     RefusalEntry::field(
         Code::ParameterRangeInvalid,
         "amount",
-        format!("After the fee and GST nothing is left. Send at least {minimum}."),
+        format!(
+            "After the fee and GST nothing is left. Send at least {minimum} {}.",
+            minimum.currency.as_str()
+        ),
     )
     .with("minimum", minimum.to_string())
     .with("maximum", settings.amount_max.to_string())

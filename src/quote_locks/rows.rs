@@ -25,6 +25,7 @@ crate::stored! {
         gst_taxable_units: lock.gst.map(|gst| gst.taxable.units) => row.int_or_null()?;
         gst_units: lock.gst.map(|gst| gst.amount.units) => row.int_or_null()?;
         expires_at: lock.expires_at => row.int()?;
+        // `take` sets it later.
         transfer_id: lock.transfer_id => row.id_or_null()?;
         metadata: &lock.metadata.to_text() => row.word(Metadata::from_text)?;
         created: lock.created => row.int()?;

@@ -75,8 +75,8 @@ pub struct KeptComparison {
 }
 
 /// Whether the console reads a difference from elsewhere: a line of a statement, or a payout that
-/// the operator decides about. A payout that was paid after it had failed or come back takes no
-/// decision. So it stands among the payouts that wait and also here, where it is explained.
+/// the operator decides about. No decision applies to a payout that was paid after it had failed or
+/// come back. The operator explains its difference instead, and for that it has to be here.
 const fn is_read_elsewhere(kind: DifferenceKind) -> bool {
     matches!(
         kind,
@@ -168,8 +168,9 @@ pub fn count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     Ok(kept + usize::try_from(lines).unwrap_or(0))
 }
 
-/// How many differences the last comparison found beyond those that are kept. All of them count for
-/// the bank's mode, because their own mode is not stored.
+/// How many more differences than those that are kept the last comparison found, of the kinds that
+/// the console reads from here. All of them count for the bank's mode, because their own mode is
+/// not stored.
 pub fn more_count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     let is_bank_mode = rows::bank_mode(tx)? == mode;
     Ok(stored(tx)?.filter(|_| is_bank_mode).map_or(0, |kept| kept.more_count))

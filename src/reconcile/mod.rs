@@ -35,6 +35,7 @@ crate::string_enum!(
         ReturnedWithoutLine "returned_without_line",
         OutcomeUnknown "outcome_unknown",
         PaidAfterFailed "paid_after_failed",
+        // The bank's reports contradict each other. Nothing need be on hold.
         HeldForDecision "held_for_decision",
         LineUnmatched "line_unmatched",
         StatementSum "statement_sum",
@@ -76,7 +77,8 @@ impl DifferenceKind {
                 "returned here, and not back on the account: ask the bank where the money is"
             }
             DifferenceKind::OutcomeUnknown => {
-                "nobody knows whether the bank paid it: ask the bank, then `hundi decide`"
+                "the service does not know whether the bank paid it: do what stands behind, or ask \
+                 the bank, then `hundi decide`"
             }
             DifferenceKind::PaidAfterFailed => {
                 "paid at the bank after it had failed here or come back: ask the bank for the money"
@@ -85,7 +87,8 @@ impl DifferenceKind {
                 "the bank's reports do not fit together: ask the bank"
             }
             DifferenceKind::LineUnmatched => {
-                "a line that belongs to no payout: explain it, then `hundi reconcile --accept`"
+                "a line that was matched to no payout: find out what it is, then `hundi reconcile \
+                 --accept`, with `--payout` if it belongs to one or several"
             }
             DifferenceKind::StatementSum => {
                 "the opening balance and the movements do not add up to the closing balance: ask \

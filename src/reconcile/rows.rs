@@ -148,19 +148,19 @@ pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differin
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// A payout that waits for the operator's decision.
+/// A payout that waits for the operator, who decides about it or explains it.
 pub struct AwaitingOperator {
     pub payout_id: Id<kind::Payout>,
     pub units: i64,
-    /// It is processing, and nobody knows its outcome.
+    /// It is processing, and marked as of unknown outcome. The attention may say more.
     pub is_outcome_unknown: bool,
     pub attention: Attention,
     pub reason_code: Option<String>,
     pub reason_text: Option<String>,
 }
 
-/// Payouts that wait for the operator because of what the bank reported. Those whose [`Attention`]
-/// is `returned_and_failed` wait for no decision, so they are left out.
+/// Payouts that wait for the operator because of what the bank reported. The [`Attention`]
+/// `returned_and_failed` asks nothing of the operator, so it is left out.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     page: PayoutPage,

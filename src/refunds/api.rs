@@ -113,8 +113,8 @@ pub fn routes() -> Vec<Route> {
             .codes(&[Code::TransferActionInvalid])
             .guessed(Guesses {
                 paths: &["/v1/refunds", "/v1/transfers/{id}/refund"],
-                way: "A refund begins by itself, and no request makes one. To give back the money \
-                      of a transfer in funding_hold, send POST \
+                way: "A refund is not created by a request: the service creates it when money is \
+                      owed back. To give back the money of a transfer in funding_hold, send POST \
                       /v1/transfers/{id}/resolve_funding with the action refund. To say where a \
                       refund goes, send POST /v1/refunds/{id}.",
             }),

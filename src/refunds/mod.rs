@@ -337,7 +337,8 @@ fn schedule_simulated_confirmation(
 ) -> Result<(), StoreError> {
     let (mode, chain) = (refund.scope.mode(), &refund.chain);
     let is_ready = refund.status == RefundStatus::Processing && !refund.is_on_hold();
-    // Asked first: live mode simulates nothing, so it does not read the transfer.
+    // `simulates` comes first, so that live mode, which simulates nothing, does not query the
+    // fingerprint.
     if is_ready
         && services.simulates(mode, chain)
         && services.simulates_addresses(mode, chain, rows::account_fingerprint(tx, refund)?)

@@ -5,11 +5,11 @@
 ///
 /// A column is `name: the value to write => how to read it;`. `written from` names the variable
 /// with the object to write, and `read from` the variable with the row that is read. The first
-/// column is the scope. Columns under `fixed` are written once. Those under `changing` are written
-/// by an update as well; without that section there is no update. The condition of an update names
-/// the version and the status that the object was read with, and the update raises the version. So
-/// the table has the columns `id`, `version` and `status`. The expression after `into` makes the
-/// object; in it, each column that was read is a variable of its name.
+/// column is the scope. Columns under `fixed` are written by the insert alone. Those under
+/// `changing` are written by an update as well; without that section no update is made. Its
+/// condition names the version and the status that the object was read with, and the update raises
+/// the version. So the table has the columns `id`, `version` and `status`. The expression after
+/// `into` makes the object; in it, each column that was read is a variable of its name.
 #[macro_export]
 macro_rules! stored {
     (

@@ -32,7 +32,7 @@ pub fn observe_simulated(
     movement: &Movement,
 ) -> Result<Deposit, StoreError> {
     let (hash, index) = (&movement.transaction_hash, movement.log_index);
-    let known = deposits::rows::find_movement(tx, scope, chain, hash, index)?;
+    let known = deposits::rows::find_simulated(tx, scope, chain, hash, index)?;
     record_movement(tx, now, services, scope, chain, movement, known)
 }
 
