@@ -14,6 +14,9 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying::{self, LimitCheck};
 
+/// Why a payout cannot be settled or failed now: its file may go out at any moment.
+const BEING_WRITTEN: &str = "it is being written for the bank now: try again in a minute";
+
 /// Decides about a payout that is with the bank, is settled, or is on hold.
 pub(super) fn decide(
     tx: &mut dyn Tx,
@@ -28,25 +31,28 @@ pub(super) fn decide(
     match (payout.status, decision) {
         (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
             let reference = utr(id, payout.method, reference)?;
-            // The bank cannot have paid what it never received. An instruction that is queued again
-            // was with the bank before.
-            let is_unsent = |status| {
-                matches!(
-                    status,
+            // An instruction that is queued again was with the bank before, and must not go there
+            // once more. So it is taken off the queue before it is read: the update waits for a
+            // worker that is just claiming it.
+            journal::undo_queue_again(tx, payout.id)?;
+            if let Some(found) = journal::find(tx, payout.id)? {
+                // The bank cannot have paid what it never received.
+                let is_unsent = matches!(
+                    found.status,
                     InstructionStatus::Queued
                         | InstructionStatus::Writing
                         | InstructionStatus::Withdrawn
-                )
-            };
-            if journal::find(tx, payout.id)?
-                .is_some_and(|found| is_unsent(found.status) && !found.was_published)
-            {
-                return Err(declined(id, "it has not been sent to the bank"));
+                );
+                if is_unsent && !found.was_published {
+                    return Err(declined(id, "it has not been sent to the bank"));
+                }
+                if found.status == InstructionStatus::Writing {
+                    return Err(declined(id, BEING_WRITTEN));
+                }
             }
             if !journal::claim_reference(tx, reference.as_str(), payout.id)? {
                 return Err(declined(id, "another payout was settled under this reference"));
             }
-            journal::undo_queue_again(tx, payout.id)?;
             journal::set_attention(tx, now, payout.id, None)?;
             // Keep the reference: a later return of the money may name nothing else.
             journal::stop_waiting(tx, payout.id, Some(reference.as_str()))?;
@@ -97,10 +103,7 @@ pub(super) fn decide(
             let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
             match sent.map(|found| found.status) {
                 Some(InstructionStatus::Queued | InstructionStatus::Writing) => {
-                    return Err(declined(
-                        id,
-                        "it is being written for the bank now: try again in a minute",
-                    ));
+                    return Err(declined(id, BEING_WRITTEN));
                 }
                 Some(InstructionStatus::Published) if payout.failure.is_none() => {
                     return Err(declined(
@@ -140,7 +143,11 @@ pub(super) fn decide(
             return Ok(format!("{id} is {status}{held_for}{decided}"));
         }
         (PayoutStatus::Hold, OperatorDecision::Refuse) => {
-            paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?
+            // Nothing else decides about the hits of the transfer any more.
+            let decided =
+                decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Refused, by)?;
+            paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?;
+            return Ok(format!("{id} is {}{decided}", Status::as_str(payout.status)));
         }
         (status, _) => return Err(not_taken(id, status)),
     }

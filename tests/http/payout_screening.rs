@@ -206,6 +206,22 @@ async fn listed_addresses_hold_the_payout_until_cleared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refused_payout_leaves_no_hit_undecided() {
+    let funded = Funded::new().await;
+    let text = ChainAddress::of_chain("tron", PAYER).to_string();
+    funded.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Hold);
+    let said = funded.decide(funded.payout.any(), OperatorDecision::Refuse).await;
+    assert!(said.contains("screening hits refused: 1"), "{said}");
+    assert_eq!(funded.status().await, PayoutStatus::Failed);
+    let transfer = funded.transfer.any();
+    let hits = funded.desk.write(move |tx, _, _| Ok(rows::of_subject(tx, TEST, transfer)?));
+    let hits = hits.await.unwrap();
+    assert!(!hits.is_empty() && hits.iter().all(|hit| hit.decision.is_some()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_entry_with_both_addresses_is_cleared_by_one_decision() {
     let funded = Funded::new().await;
     let [payer, refund_to] =

@@ -367,6 +367,10 @@ async fn a_payment_that_goes_out_once_more_is_told_as_such() {
     scene.decide(payout_id, OperatorDecision::Resend).await.unwrap();
     // It is being written into a new file while the bank says that the first one paid.
     scene.execute("UPDATE bank_instructions SET status = 'writing'").await;
+    // The operator cannot settle it meanwhile: then nobody would know of the second payment.
+    let settle = OperatorDecision::Settle("AXISP00494478733".to_owned());
+    let declined = scene.decide(payout_id, settle).await.unwrap_err();
+    assert!(declined.to_string().contains("is being written"), "{declined}");
     scene.put("paid.xml", notification("N1", &[debit(amount, refs(payout_id, UTR))]).as_bytes());
     for _ in 0..2 {
         scene.bank.receive_only(&scene.server.app.state).await.unwrap();
