@@ -249,12 +249,19 @@ impl HttpRates {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over the last good rate and the anchor that an earlier run stored. The rate's age is
-    /// judged when it is quoted.
-    pub fn restore(&self, last: MarketRate, anchor: RateAnchor) {
+    /// Takes over the last good rate and the anchor that an earlier run stored. A rate that was
+    /// contradicted since is remembered and not quoted. The age of any other is judged when it is
+    /// quoted.
+    pub fn restore(&self, last: MarketRate, anchor: RateAnchor, is_contradicted: bool) {
         let mut state = self.state();
         state.memory = RateMemory::new(Some(last), Some(anchor));
-        state.current = Some(last);
+        state.current = Some(last).filter(|_| !is_contradicted);
+    }
+
+    /// Whether a poll contradicted the last good rate, and none has given a good one since.
+    pub fn is_contradicted(&self) -> bool {
+        let state = self.state();
+        state.current.is_none() && state.memory.last.is_some()
     }
 
     /// Asks every source once and judges what they say. Returns a good rate and the day's anchor,

@@ -3,13 +3,29 @@
 use super::MarketRate;
 use super::guard::RateAnchor;
 use crate::kernel::{Rate, StoreError};
-use crate::store::Tx;
+use crate::store::{Tx, meta};
 use crate::values;
 
 /// The name of live mode's market, which the column `source` holds. Test mode's rate is fixed and
 /// not stored.
 pub const LIVE_MARKET: &str = "http";
 
+/// The name in `meta` of the note that a market's last good rate was contradicted since.
+fn contradiction_name(market: &str) -> String {
+    format!("rate_contradicted:{market}")
+}
+
+/// Notes that the last good rate was contradicted, so that a restart does not quote it.
+pub fn note_contradiction(tx: &mut dyn Tx, market: &str) -> Result<(), StoreError> {
+    meta::write(tx, &contradiction_name(market), b"1")
+}
+
+/// Whether the last good rate was contradicted since.
+pub fn is_contradicted(tx: &mut dyn Tx, market: &str) -> Result<bool, StoreError> {
+    Ok(meta::read(tx, &contradiction_name(market))?.is_some())
+}
+
+/// The last good rate, and the day's anchor.
 pub fn find(tx: &mut dyn Tx, market: &str) -> Result<Option<(MarketRate, RateAnchor)>, StoreError> {
     let row = tx.row(
         "SELECT inr_per_usd, usd_per_usdt, observed_at, anchor, anchor_day FROM \
@@ -27,12 +43,14 @@ pub fn find(tx: &mut dyn Tx, market: &str) -> Result<Option<(MarketRate, RateAnc
     .transpose()
 }
 
+/// Stores a good rate and the day's anchor.
 pub fn save(
     tx: &mut dyn Tx,
     market: &str,
     rate: &MarketRate,
     anchor: &RateAnchor,
 ) -> Result<(), StoreError> {
+    meta::remove(tx, &contradiction_name(market))?;
     tx.execute_one(
         "INSERT INTO market_rates (source, inr_per_usd, usd_per_usdt, observed_at, anchor, \
          anchor_day) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::background::is_stopped;
+use crate::kernel::Now;
 use crate::metrics::{RateSources, Reasons};
 use crate::rates::http::HttpRates;
 use crate::rates::{RateRefusal, rows};
-use crate::store::Cost;
-use crate::store::Store;
+use crate::store::{Cost, Store, Tx};
 
 /// The metrics of the polls.
 #[derive(Clone, Default)]
@@ -22,9 +22,13 @@ pub struct RateMetrics {
 /// Takes the rate that an earlier run stored. Call it before the first request, so that the service
 /// can quote at once if the rate is not too old.
 pub async fn restore(store: &Store, rates: &HttpRates) {
-    match store.read(Cost::Point, |tx| Ok(rows::find(tx, rows::LIVE_MARKET)?)).await {
-        Ok(Some((last, anchor))) => rates.restore(last, anchor),
-        Ok(None) => {}
+    let read = store.read(Cost::Point, |tx| {
+        let found = rows::find(tx, rows::LIVE_MARKET)?;
+        Ok((found, rows::is_contradicted(tx, rows::LIVE_MARKET)?))
+    });
+    match read.await {
+        Ok((Some((last, anchor)), is_contradicted)) => rates.restore(last, anchor, is_contradicted),
+        Ok((None, _)) => {}
         Err(failure) => tracing::error!(
             ?failure,
             "the last good exchange rate could not be read; the first poll gives one"
@@ -58,11 +62,20 @@ pub async fn poll(store: &Store, rates: &HttpRates, metrics: &RateMetrics) {
     for source in rates.sources() {
         metrics.sources.set(source.figure, source.number, source.refusal().is_some());
     }
-    let Ok((rate, anchor)) = polled else { return };
-    // A rate that cannot be stored is still good: quotes use the one in memory.
-    if let Err(failure) =
-        store.write(move |tx, _| Ok(rows::save(tx, rows::LIVE_MARKET, &rate, &anchor)?)).await
-    {
+    let is_contradicted = rates.is_contradicted();
+    if polled.is_err() && !is_contradicted {
+        return;
+    }
+    let keep = move |tx: &mut dyn Tx, _: &mut Now| {
+        match &polled {
+            // Noted with each poll: there are few of these, and one that fails is made up for.
+            Err(_) => rows::note_contradiction(tx, rows::LIVE_MARKET)?,
+            Ok((rate, anchor)) => rows::save(tx, rows::LIVE_MARKET, rate, anchor)?,
+        }
+        Ok(())
+    };
+    // What cannot be stored counts all the same: quotes use what is in memory.
+    if let Err(failure) = store.write(keep).await {
         tracing::error!(?failure, "the exchange rate could not be kept in the store");
     }
 }

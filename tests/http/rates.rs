@@ -112,6 +112,24 @@ async fn a_polled_rate_is_quoted_until_its_age_and_survives_a_restart() {
 }
 
 #[tokio::test]
+async fn a_rate_that_was_contradicted_is_not_quoted_after_a_restart() {
+    let market = Market::start("").await;
+    market.poll().await;
+    assert_eq!(market.quote().await, GOOD);
+    // USDT has lost its peg.
+    market.say("88.4125", "0.9");
+    market.poll().await;
+    assert_eq!(market.quote().await, NONE);
+    restore(&market.desk.store, &market.rates).await;
+    assert_eq!(market.quote().await, NONE, "a restart forgets nothing");
+    market.say("88.4125", "1");
+    market.poll().await;
+    assert_eq!(market.quote().await, GOOD);
+    restore(&market.desk.store, &market.rates).await;
+    assert_eq!(market.quote().await, GOOD, "a good rate ends it");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_none_is_counted_and_the_other_sources_serve() {
     let market = Market::start("").await;
     let now = market.desk.instant();
