@@ -8,7 +8,7 @@
 //! identifies anybody.
 
 use super::NameMatch;
-use super::persons::{Person, persons};
+use super::persons::{Person, are_compared_in_full, persons};
 use crate::screening::sounds::{is_vowel, sound};
 use crate::screening::text::normalise;
 
@@ -164,7 +164,9 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
             .map(|(i, holder)| compare_persons(person, holder, is_cut && i == last))
             .fold(0.0, f64::max)
     });
-    Some(of_each.reduce(f64::min).unwrap_or(0.0))
+    let score = of_each.reduce(f64::min).unwrap_or(0.0);
+    // The bank has to know all of the name that is asked for, and nobody looked at the rest.
+    Some(if are_compared_in_full(&asked) { score } else { score.min(0.70) })
 }
 
 /// A word's sound, reduced to its first letter and the consonants after it.
@@ -307,8 +309,7 @@ fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
     for (one, two) in [(&asked.titled, &holder.words), (&asked.words, &holder.titled)] {
         let (one, two) = (joined(one, two), joined(two, one));
         // Here the titles of one side count as words of its name, and those of the other side do
-        // not. This is tried only if words were joined, or if the other side has titles: then at
-        // least one list is shorter than the same side's `titled`.
+        // not. It is tried if some word was joined, or left out as a title.
         if one.len() < asked.titled.len() || two.len() < holder.titled.len() {
             score = score.max(judge(&one, &two, &asked.relatives, &holder.relatives));
         }
@@ -492,6 +493,14 @@ mod tests {
         ("Rajesh Kumar and Priya Kumar", "PRIYA KUMAR / RAJESH KUMAR", M),
         ("Anil Mehta", "RAJESH KUMAR AND PRIYA KUMAR", X),
         ("Ravi Rao/Uma Rao/Hari Rao/Sita Rao", "RAVI RAO/UMA RAO/HARI RAO/GITA RAO", X),
+        ("Ravi Rao/Uma Rao/Hari Rao/Sita Rao", "RAVI RAO/UMA RAO/HARI RAO/SITA RAO", M),
+        ("Ravi Rao/Uma Rao/Hari Rao/Sita Rao/Anil Dey", "RAVI RAO/UMA RAO/HARI RAO/SITA RAO", X),
+        // Nobody compared the sixth person.
+        (
+            "Ravi Rao/Uma Rao/Hari Rao/Sita Rao/Gita Rao/Anil Dey",
+            "RAVI RAO/UMA RAO/HARI RAO/SITA RAO/GITA RAO",
+            P,
+        ),
         // Cut by the bank's field.
         ("Venkata Subramanian Ramakrishnan", "VENKATA SUBRAMANIAN RAMAKR", M),
         ("Balasubramaniam Krishnamoorthy", "BALASUBRAMANIAM KRISH", M),

@@ -57,9 +57,9 @@ const SHORT_FORMS: &[(&str, &str)] = &[
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     pub(super) words: Vec<String>,
-    /// The words with titles, with words such as "huf", and without a surname taken from another
-    /// holder. Titles are here because "Sri" may be the beginning of a name that the other side
-    /// writes as one word, Sriram.
+    /// Like `words`, but titles and words such as "huf" are still in it, and no surname of another
+    /// holder was added. Titles are here because "Sri" may be the beginning of a name that the
+    /// other side writes as one word, Sriram.
     pub(super) titled: Vec<String>,
     /// Words of a relative's or guardian's name. The other side may have them in the name, or leave
     /// them out.
@@ -87,7 +87,8 @@ pub(super) fn persons(name: &str) -> Vec<Person> {
         .split('/')
         .map(person)
         .filter(|person| !person.words.is_empty())
-        .take(HOLDERS_MAX)
+        // One more, by which the comparison sees that there are too many.
+        .take(HOLDERS_MAX + 1)
         .collect();
     // "PRIYA AND RAJESH SHARMA" shares the surname; a lone given name is completed by the other
     // holder's.
@@ -101,6 +102,11 @@ pub(super) fn persons(name: &str) -> Vec<Person> {
         }
     }
     found
+}
+
+/// Whether all of a name is compared: it has no more holders and words than are compared.
+pub(super) fn are_compared_in_full(persons: &[Person]) -> bool {
+    persons.len() <= HOLDERS_MAX && persons.iter().all(|person| person.titled.len() <= WORDS_MAX)
 }
 
 fn person(text: &str) -> Person {
@@ -151,6 +157,7 @@ fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
             None => words.push((*word).to_owned()),
         }
     }
-    words.truncate(WORDS_MAX);
+    // One more, as for the holders.
+    words.truncate(WORDS_MAX + 1);
     words
 }
