@@ -243,10 +243,18 @@ fn show_outbox(app: &AppState, folders: &Folders) {
 /// Works until `stop`. Errors of the folders or the store are logged, and the turn is tried again.
 pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watch::Receiver<bool>) {
     let poll = settings.poll;
-    let mut bank = match Bank::open(settings) {
-        Ok(bank) => bank,
-        Err(reason) => {
-            tracing::error!(reason, "the bank's worker does not run");
+    let mut bank = loop {
+        match Bank::open(settings.clone()) {
+            Ok(bank) => break bank,
+            Err(reason) => {
+                tracing::error!(reason, "the bank's worker could not begin; it tries again");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(poll) => {}
+            _ = stop.changed() => {}
+        }
+        if is_stopped(&stop) {
             return;
         }
     };

@@ -35,37 +35,45 @@ const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
 const PURGE_SECONDS: u64 = 60;
 /// Addresses derived before the thread lets other work run.
 const DERIVED_AT_ONCE: usize = 64;
+/// How often the pools of addresses are looked at, and how long after no indices could be reserved.
+const DERIVE_PAUSE: Duration = Duration::from_millis(20);
+const RESERVE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Reserves derivation indices in the store for each pool of addresses that needs more. Logs a
-/// fault of the store; the next call tries again.
-pub async fn reserve_addresses(app: &AppState) {
-    let services = app.services.clone();
-    let reserved = app.store.write(move |tx, _| {
-        let pools = services.all_ports().map(|ports| &ports.addresses);
-        Ok(pools
-            .map(|pool| if pool.needs_indices() { pool.reserve(tx).map(Some) } else { Ok(None) })
-            .collect::<Result<Vec<_>, _>>()?)
-    });
-    match reserved.await {
-        Ok(ranges) => {
-            for (ports, range) in app.services.all_ports().zip(ranges) {
-                if let Some(indices) = range {
-                    ports.addresses.restock(indices);
-                }
+/// Reserves derivation indices in the store for each pool of addresses that needs more, each in a
+/// transaction of its own, because a pool may have none left. Logs a fault, and answers whether
+/// there was none.
+pub async fn reserve_addresses(app: &AppState) -> bool {
+    let mut is_done = true;
+    for (place, ports) in app.services.all_ports().enumerate() {
+        if !ports.addresses.needs_indices() {
+            continue;
+        }
+        let services = app.services.clone();
+        let reserved = app.store.write(move |tx, _| {
+            let pool = services.all_ports().nth(place).map(|ports| &ports.addresses);
+            Ok(pool.map(|pool| pool.reserve(tx)).transpose()?)
+        });
+        match reserved.await {
+            Ok(indices) => indices.into_iter().for_each(|one| ports.addresses.restock(one)),
+            Err(failure) => {
+                is_done = false;
+                tracing::error!(
+                    ?failure,
+                    "no deposit address indices could be reserved; tried again in 1 s"
+                );
             }
         }
-        Err(failure) => {
-            tracing::error!(?failure, "no deposit address indices could be reserved; tried again")
-        }
     }
+    is_done
 }
 
 /// Derives the next batch of deposit addresses while the present one is used.
 pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     while !is_stopped(&stop) {
-        if app.services.all_ports().any(|ports| ports.addresses.needs_indices()) {
-            reserve_addresses(&app).await;
-        }
+        let pause = match reserve_addresses(&app).await {
+            true => DERIVE_PAUSE,
+            false => RESERVE_PAUSE,
+        };
         let (services, milliseconds) = (app.services.clone(), app.store.clock.milliseconds());
         let derive = move || {
             let unfinished = services
@@ -76,7 +84,7 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
         let is_ahead = tokio::task::spawn_blocking(derive).await.unwrap_or(true);
         if is_ahead {
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+                () = tokio::time::sleep(pause) => {}
                 _ = stop.changed() => {}
             }
         }
@@ -88,8 +96,9 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut purger = Purger::default();
     let mut are_limits_noted = false;
     while !is_stopped(&stop) {
-        // If this fails, it is done with the next round: otherwise a limit that was removed would
-        // count as in force when it is set again.
+        // Tried with each round until it succeeds. It also records that a limit is no longer
+        // configured. Without that, a limit that is set again later would count as in force all the
+        // time.
         are_limits_noted = are_limits_noted || note_limits(&app).await;
         let more = purger.run_once(&app).await;
         let wait = Duration::from_secs(if more { 0 } else { PURGE_SECONDS });
@@ -200,10 +209,11 @@ impl Purger {
                         self.looks.insert((milliseconds, look.1));
                     }
                 }
-                Err(failure) => {
-                    tracing::error!(?failure, "expired events could not be removed; tried again");
+                Err(OperationError::Store(StoreError::Unavailable(reason))) => {
+                    tracing::error!(reason, "expired events could not be removed; tried again");
                     return false;
                 }
+                Err(_) => self.purge_events_apart(app, &due).await,
             }
             if is_more {
                 return true;
@@ -213,6 +223,30 @@ impl Purger {
 }
 
 impl Purger {
+    /// Removes expired events of each of these accounts in a transaction of its own, after one
+    /// transaction for all failed: an account whose events cannot be removed must not stop the
+    /// others.
+    async fn purge_events_apart(&mut self, app: &AppState, due: &[(i64, Scope)]) {
+        for look in due {
+            let scope = look.1;
+            let outcome = app.store.write(move |tx, now| purge_events(tx, now, &[scope])).await;
+            let next = match outcome {
+                Ok(looks) => looks.first().map_or(0, |(milliseconds, _)| *milliseconds),
+                Err(failure) => {
+                    tracing::error!(
+                        ?failure,
+                        account = scope.account_number(),
+                        mode = scope.mode().as_str(),
+                        "expired events of an account could not be removed; tried again in 10 min"
+                    );
+                    app.store.clock.milliseconds() + LOOK_PAUSE_MILLISECONDS
+                }
+            };
+            self.looks.remove(look);
+            self.looks.insert((next, scope));
+        }
+    }
+
     /// Plans when to look first at each account that is new to this process: when its oldest event
     /// expires. This takes a few statements, however many accounts there are.
     async fn take_up_accounts(&mut self, app: &AppState) -> Result<(), OperationError> {
