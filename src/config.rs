@@ -38,8 +38,8 @@ crate::string_enum!(
     ProcessRole { All "all", Serve "serve", Work "work" }
 );
 
-/// How long a node on PostgreSQL drains by default: twice the interval at which load balancers
-/// commonly check. With SQLite the default is 0, because no other node could take the requests.
+/// How long a node on PostgreSQL drains by default, so that a load balancer that checks every 2 s
+/// notices. With SQLite the default is 0, because no other node could take the requests.
 pub const DRAIN_SECONDS_DEFAULT: i64 = 5;
 const DRAIN_SECONDS_MAX: i64 = 300;
 
@@ -54,7 +54,8 @@ pub struct Flags {
     pub metrics: bool,
 }
 
-/// A configuration that was checked.
+/// A configuration that was read and checked, except for `rates` and `checks`, whose values are
+/// checked by those who use them.
 #[derive(Debug)]
 pub struct Config {
     pub listen: String,
@@ -124,9 +125,9 @@ impl Config {
             .collect()
     }
 
-    /// Puts the port that the operating system chose into `public_url`, if the configuration
-    /// listens on port 0 and sets no `public_url` of its own.
-    pub fn bound_to(&mut self, address: std::net::SocketAddr) {
+    /// Puts the address that was bound into `public_url`, if that is the default made from
+    /// `listen`. With port 0 the operating system chose the port.
+    pub fn set_bound_address(&mut self, address: std::net::SocketAddr) {
         if self.settings.public_url == format!("http://{}", self.listen) {
             self.settings.public_url = format!("http://{address}");
         }
@@ -190,8 +191,8 @@ impl Config {
                 .ok_or_else(|| format!("role must be one of: {}", ProcessRole::WORDS.join(", ")))?,
         };
         if role != ProcessRole::All && matches!(database, Database::Sqlite(_)) {
-            return Err("role must be all with sqlite, which one process serves: several nodes \
-             need postgres://"
+            return Err("role must be `all` with SQLite, which one process serves; several nodes \
+             need a database at postgres://"
                 .into());
         }
         let connections = value!(database_connections);

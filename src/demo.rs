@@ -105,7 +105,7 @@ pub async fn run(once: bool) -> Result<(), String> {
     };
     let mut config = Config::read(&flags, &|_| None)?;
     let (listener, address) = server::bind(&config.listen).await?;
-    config.bound_to(address);
+    config.set_bound_address(address);
     let app = App::open(&config, Clock::System).await?;
     let request = KeyRequest {
         account: ACCOUNT_DEFAULT.into(),

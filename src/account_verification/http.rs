@@ -78,10 +78,14 @@ impl HttpVerifier {
             (Some(name), Some(value)) => Some((name, value)),
             (None, None) => None,
             (Some(_), None) => {
-                return Err("checks.header_name is set and its secret value is not".into());
+                return Err("checks.header_name is set, and the variable HUNDI_CHECKS_SECRET is \
+                            not"
+                .into());
             }
             (None, Some(_)) => {
-                return Err("the look-up's secret is set and checks.header_name is not".into());
+                return Err("the variable HUNDI_CHECKS_SECRET is set, and checks.header_name is \
+                            not"
+                .into());
             }
         };
         let endpoint = OutboundEndpoint::private(&settings.url, header)

@@ -70,7 +70,7 @@ pub(super) async fn prepare(
         let account_key = open_account_key(&sealer, &sealed)?;
         return Ok((sealer, account_key));
     }
-    let account_key = AccountXpub::generate_for_test(&entropy);
+    let account_key = AccountXpub::generate_for_test_mode(&entropy);
     let text = account_key.to_string();
     let sealing = make()?;
     let written = store.write(move |tx, now| {

@@ -44,7 +44,7 @@ impl Stage {
             ..Flags::default()
         };
         let contract = ChainAddress::of_chain("stub", address(0)).to_string();
-        let account_key = AccountXpub::generate_for_test(&[7; 64]).to_string();
+        let account_key = AccountXpub::generate_for_test_mode(&[7; 64]).to_string();
         let config = Config::read(&flags, &|name| {
             let value = match name {
                 "HUNDI_TEST_CHAIN_NAME" => "stub",
@@ -62,7 +62,7 @@ impl Stage {
         });
         let mut config = config.unwrap();
         let (listener, bound) = server::bind(&config.listen).await.unwrap();
-        config.bound_to(bound);
+        config.set_bound_address(bound);
         let app = App::open(&config, Clock::System).await.unwrap();
         app.check_chains().await.unwrap();
         let request = KeyRequest {
@@ -187,7 +187,7 @@ async fn a_chain_of_another_kind_funds_a_transfer_and_confirms_its_refund() {
     let chain = &stage.app.state.chains[0];
     let compared = audit::run_once(&stage.app.state.store, chain, extent).await.unwrap();
     assert_eq!((compared.movements_count, compared.refunds_count), (1, 1));
-    assert_eq!(compared.held, compared.balance);
+    assert_eq!(compared.expected, compared.balance);
 
     stage.stop.send(true).unwrap();
     stage.serving.await.unwrap();

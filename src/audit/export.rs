@@ -79,14 +79,13 @@ pub fn compare(
             faults.push(format!("line {index} of the export is no entry"));
             // An export begins with entry 1, so this line had the entry whose number is `index`.
             // The chain goes on from the stored one, so that the next line is not a fault too.
-            if let Some(stored) = rows::after(tx, index - 1, 1)?.first() {
-                chain.take(stored);
+            if let Some(stored) = numbered(tx, index)? {
+                chain.take(&stored);
             }
             continue;
         };
         chain.take(&exported);
-        let stored = rows::after(tx, exported.number - 1, 1)?.into_iter().next();
-        match stored.filter(|stored| stored.number == exported.number) {
+        match numbered(tx, exported.number)? {
             None => faults.push(format!("entry {} is gone", exported.number)),
             Some(stored) if stored != exported => {
                 faults.push(format!("entry {} is another one now", exported.number));
@@ -95,8 +94,16 @@ pub fn compare(
         }
     }
     let count = chain.count();
-    faults.extend(chain.faults);
+    // The chain names the log in the database. Here it followed the entries of the export.
+    let of_export = |fault: &String| fault.replacen("the audit log", "the export", 1);
+    faults.extend(chain.faults.iter().map(of_export));
     Ok((count, faults))
+}
+
+/// The stored entry with this number.
+fn numbered(tx: &mut dyn Tx, number: i64) -> Result<Option<Entry>, StoreError> {
+    let found = rows::after(tx, number.saturating_sub(1), 1)?.into_iter().next();
+    Ok(found.filter(|found| found.number == number))
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ impl HashChain {
     /// Takes the next entry. After a fault it continues from what the entry says, so that one fault
     /// does not make all later entries faults.
     pub fn take(&mut self, entry: &Entry) {
-        if entry.number != self.last + 1 {
+        if self.last.checked_add(1) != Some(entry.number) {
             self.faults
                 .push(format!("the audit log: entry {} follows entry {}", entry.number, self.last));
         } else if entry.expected_hash(&self.hash) != entry.hash {

@@ -12,8 +12,8 @@ pub struct WaitingCount {
     /// The name of the kind, which is its label in the metrics.
     pub of: &'static str,
     pub mode: Mode,
-    /// The limit [`rows::COUNTED_MAX`] is for both modes together, except for `settlements_late`,
-    /// which has it for each mode.
+    /// How many wait. Counting stops at [`rows::COUNTED_MAX`], for both modes together; for
+    /// `settlements_late`, in each mode.
     pub count: i64,
     /// When the oldest object that was counted began to wait: Unix seconds on the store's clock. If
     /// the store does not keep that moment, it is when the object was created. Times of an
@@ -22,7 +22,7 @@ pub struct WaitingCount {
     pub oldest_at: Option<i64>,
 }
 
-/// Counts everything that waits: two entries for each kind, one for each mode.
+/// Counts what waits, kind by kind: two entries for each kind, one for each mode.
 pub fn waiting(
     tx: &mut dyn Tx,
     services: &Services,

@@ -16,7 +16,8 @@ pub struct BalanceItem {
     pub currency: Currency,
 }
 
-/// Sums by compartment; items of zero are left out.
+/// Sums by compartment. `pending` is no compartment: it is the sum of deposits that were seen and
+/// are not final yet. Items of zero are left out.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Balance")]
 pub struct BalanceView {

@@ -1,5 +1,6 @@
 //! Refuses an account key that was used before this database was made, because its first addresses
-//! already belong to other transfers. No address is handed out before a node has answered.
+//! already belong to other transfers. Until a node has answered, no address is handed out of a key
+//! that is new to this database.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -94,8 +94,9 @@ impl Follower {
                     movement,
                 }
             })
-            // A former contract counts as the token only for a transfer whose caller was shown it.
-            // If it is configured as another token, its other movements are kept as that token's.
+            // A movement in a former contract counts as the token only if the caller of its
+            // transfer was shown that contract. Otherwise it is left out, unless the operator has
+            // listed the contract in `other_tokens`: then it is a movement of that other token.
             .filter(|our| our.is_token || self.chain.symbol(&our.log.contract).is_some())
             .collect();
         our_logs.sort_by_key(|our| (our.log.block_number, our.log.log_index));

@@ -79,8 +79,8 @@ impl Follower {
                     continue 'view;
                 }
                 // If what the node shows contradicts itself, a block was replaced meanwhile. That
-                // ends only this look, though `movements_of` counts a doubt. What is missed here is
-                // found when it is final.
+                // is no fault of the node, and ends only this look. (`movements_of`, if it is what
+                // notices, still counts a doubt.) What is missed here is found when it is final.
                 let times = verify::check_times(
                     [&range.first, &range.last],
                     cursor.block_time,

@@ -29,8 +29,8 @@ use super::tron_address::{
 pub const ADDRESS_INDEX_MAX: u32 = HARDENED_BIT - 1;
 
 const HARDENED_BIT: u32 = 1 << 31;
-/// The path of the accounts that [`AccountXpub::generate_for_test`] makes, `m/44'/195'/0'`. Every
-/// account key has to be of account `0'`.
+/// The path of the accounts that [`AccountXpub::generate_for_test_mode`] makes, `m/44'/195'/0'`.
+/// Every account key has to be of account `0'`.
 const PURPOSE: u32 = 44;
 const COIN_TYPE: u32 = 195;
 const ACCOUNT: u32 = 0;
@@ -214,7 +214,7 @@ impl AccountXpub {
     /// The same entropy gives the same account in any wallet that takes it as a BIP-39 seed. The
     /// private keys on the way are dropped but not wiped from memory, so never use entropy that
     /// protects money.
-    pub fn generate_for_test(entropy: &[u8; 64]) -> AccountXpub {
+    pub fn generate_for_test_mode(entropy: &[u8; 64]) -> AccountXpub {
         let mut seed = *entropy;
         loop {
             if let Some(key) = AccountXpub::from_seed(&seed) {
@@ -531,11 +531,11 @@ mod tests {
         let vectors = vectors();
         let seed: [u8; 64] =
             bytes_from_hex(text_of(&vectors, "bip39_seed_hex")).try_into().unwrap();
-        let key = AccountXpub::generate_for_test(&seed);
+        let key = AccountXpub::generate_for_test_mode(&seed);
         assert_eq!(key.to_string(), text_of(&vectors, "account_xpub"));
         assert_eq!(key.address(7), account_key().address(7));
 
-        let other = AccountXpub::generate_for_test(&[7; 64]);
+        let other = AccountXpub::generate_for_test_mode(&[7; 64]);
         assert_ne!(other.to_string(), key.to_string());
         assert_ne!(other.address(0), key.address(0));
         let read_back = AccountXpub::parse(&other.to_string()).unwrap();

@@ -196,7 +196,7 @@ mod tests {
              token_contract = '0xdac17f958d2ee523a2206206994597c13d831ec7'\n\
              account_key = '{}'\n[other_tokens]\nUSDC = '{OTHER}'\n",
             endpoint.label(),
-            crate::chains::derivation::AccountXpub::generate_for_test(&[7; 64]),
+            crate::chains::derivation::AccountXpub::generate_for_test_mode(&[7; 64]),
         ))
         .unwrap();
         let settings = sources.read("live_chain", &ApiKeys::default()).unwrap().unwrap();

@@ -336,7 +336,7 @@ mod tests {
         AddressPool {
             size_min,
             size_max,
-            ..AddressPool::new(&Tron, AccountXpub::generate_for_test(&[7; 64]), NAME.into())
+            ..AddressPool::new(&Tron, AccountXpub::generate_for_test_mode(&[7; 64]), NAME.into())
         }
     }
 
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn a_new_database_hands_out_first_what_is_asked_about_at_its_start() {
         with_store(|tx| {
-            let key = AccountXpub::generate_for_test(&[7; 64]);
+            let key = AccountXpub::generate_for_test_mode(&[7; 64]);
             let pool = AddressPool::new(&Tron, key.clone(), NAME.into());
             assert!(is_new(tx, NAME).unwrap());
             let first = first_addresses(&Tron, &key, 12);

@@ -217,7 +217,7 @@ fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
 }
 
 /// Whether an answer says that the same request can never succeed. After a 401 it can, with another
-/// API key.
+/// API key. A 409 `idempotency_key_reuse` is what `KeyReusedForOtherBody` reports.
 fn is_refusal(attempt: &RequestAttempt) -> bool {
     matches!(attempt.fate, Fate::Answered | Fate::Delayed)
         && matches!(attempt.http_status, 400 | 403 | 404)

@@ -25,7 +25,8 @@ pub type EndpointId = Id<kind::WebhookEndpoint>;
 /// How long a profile attacks: at most, and by default.
 pub const DURATION_SECONDS_MAX: i64 = 3_600;
 pub const DURATION_SECONDS_DEFAULT: i64 = 600;
-/// How long the caller is watched after the last attack, so that it can finish what it began.
+/// How long the caller is watched after the attacks have ended, so that it can finish what it
+/// began.
 pub const SETTLING_SECONDS: i64 = 60;
 /// The largest seed: the largest integer that every JSON reader reads exactly (2^53 - 1).
 pub const SEED_MAX: i64 = 9_007_199_254_740_991;
@@ -198,6 +199,8 @@ pub fn begin(
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
         }
     }
+    // Requests under the old profile that are under way commit first, or see that it is gone.
+    rows::lock_profile(tx, scope, key_id)?;
     rows::remove(tx, scope, key_id)?;
     let random = u64::from_be_bytes(now.random_bytes());
     let chosen = i64::try_from(random % (SEED_CHOSEN_MAX.unsigned_abs() + 1)).unwrap_or(0);

@@ -136,6 +136,7 @@ pub fn completed_before(
 }
 
 /// Stores in the key's row until when its profile watches it; `None` if the profile was stopped.
+/// The column holds milliseconds, in spite of its name.
 pub fn mark_key(
     tx: &mut dyn Tx,
     key_id: KeyId,

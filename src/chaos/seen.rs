@@ -28,7 +28,8 @@ pub struct RequestAttempt {
     #[serde(rename = "at")]
     pub at_milliseconds: i64,
     pub fate: Fate,
-    /// When it was answered or will be, by the store's clock; `None` while it runs.
+    /// When it was answered, by the store's clock. For a delayed answer it is when the answer will
+    /// come, and is set as the attempt begins; for any other it is `None` while the attempt runs.
     #[serde(rename = "answered_at")]
     pub answered_milliseconds: Option<i64>,
     /// The answer's status; 0 while it runs.
@@ -66,7 +67,7 @@ impl ObservedRequest {
         self.attempts.iter().any(RequestAttempt::is_told)
     }
     /// Whether the caller was told by this moment, in milliseconds. A delayed answer counts once it
-    /// has come, and one that is not delayed counts from the beginning.
+    /// has come, any other as soon as its attempt has begun.
     pub fn is_told_by(&self, milliseconds: i64) -> bool {
         let is_on_its_way = |attempt: &RequestAttempt| {
             attempt.fate == Fate::Delayed

@@ -134,13 +134,13 @@ fn chains(config: &Config, mode: Option<Mode>) -> Result<Vec<FollowedChain>, Str
 }
 
 fn line(what: &str, compared: &AuditSummary) -> String {
-    let AuditSummary { blocks, movements_count, refunds_count, addresses_count, held, balance } =
-        compared;
+    let AuditSummary { blocks, movements_count, refunds_count, addresses_count, .. } = compared;
+    let AuditSummary { expected, balance, .. } = compared;
     let blocks = blocks
         .map_or_else(|| "no new blocks".to_owned(), |(from, to)| format!("blocks {from} to {to}"));
     format!(
         "{what}: {blocks}, {movements_count} movements, {refunds_count} refunds; \
-         {addresses_count} addresses should hold {held} USDT and hold {balance} USDT"
+         {addresses_count} addresses should hold {expected} USDT and hold {balance} USDT"
     )
 }
 

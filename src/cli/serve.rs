@@ -75,7 +75,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
     // The ports are opened before a first key is made. Otherwise a start that fails because a port
     // is taken would lose the key.
     let (listener, address) = server::bind(&config.listen).await?;
-    config.bound_to(address);
+    config.set_bound_address(address);
     let console = match &config.console {
         None => None,
         Some(settings) => {

@@ -105,6 +105,7 @@ mod tests {
         "; screening hits {}: {}",
         "{} is sent to the bank again",
         "{} may be sent{}",
+        "screening no longer holds {}; the bank's reports do{}",
         "{} stays held{}; `hundi refunds address` gives it another address",
         "; screening found the address on a list: `hundi screening hits` shows it, `hundi decide \
          ID approve` or `refuse` decides",

@@ -24,7 +24,7 @@ pub struct Rendered {
 
 /// Renders a guide. The text is the project's own, so HTML in it is kept.
 pub fn render(text: &str) -> Rendered {
-    let text = marked(text);
+    let text = marks_to_html(text);
     let parser = Parser::new_ext(&text, Options::ENABLE_TABLES);
     let mut rendered = Rendered { html: String::new(), headings: Vec::new(), sections: Vec::new() };
     let mut pending: Vec<Event<'_>> = Vec::new();
@@ -210,7 +210,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// The text with the marks replaced by HTML elements.
-fn marked(text: &str) -> String {
+fn marks_to_html(text: &str) -> String {
     let line = |line: &str| match mark(line) {
         Some(LanguageMark::For(languages)) => format!("<div data-for=\"{languages}\">\n"),
         Some(LanguageMark::End) => "</div>\n".to_owned(),

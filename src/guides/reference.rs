@@ -137,8 +137,9 @@ impl ApiOperation<'_> {
             },
         )
     }
-    /// What stands for `{id}` in the example's path: from the example's answer, the identifier of
-    /// the resource that the path names before `{id}`; if there is none, its prefix and `…`.
+    /// The identifier that replaces `{id}` in the example's path. The path names a resource before
+    /// `{id}`. If the example's answer has an identifier of that resource, it is that one; if not,
+    /// the prefix of such identifiers and `…`.
     fn example_id(&self) -> String {
         let resource = self.path.split("/{id}").next().and_then(|path| path.rsplit('/').next());
         let resource = resource.unwrap_or_default();
@@ -261,15 +262,16 @@ impl Renderer<'_> {
         let mut fields = Vec::new();
         match before {
             Some(place) => {
-                let _ = writeln!(html, "<p>A <a href=\"#{place}\"><code>{name}</code></a>.</p>");
-                let _ = writeln!(markdown, "\nA `{name}`, as above.");
+                let _ =
+                    writeln!(html, "<p>Type: <a href=\"#{place}\"><code>{name}</code></a>.</p>");
+                let _ = writeln!(markdown, "\nType: `{name}`, as above.");
             }
             None => {
                 fields = self.fields(&answer["schema"], 0);
                 if !name.is_empty() {
                     self.shown.insert(name.clone(), operation.id.to_owned());
-                    let _ = writeln!(html, "<p>A <code>{}</code>.</p>", escape(&name));
-                    let _ = writeln!(markdown, "\nA `{name}`.");
+                    let _ = writeln!(html, "<p>Type: <code>{}</code>.</p>", escape(&name));
+                    let _ = writeln!(markdown, "\nType: `{name}`.");
                 }
                 html.push_str("<details><summary>Fields of the answer</summary>\n");
                 fields_html(html, &fields);

@@ -136,10 +136,7 @@ impl Directory {
         Ok(Directory { file, as_of, source, branches_count, banks, blocks })
     }
 
-    #[allow(
-        clippy::type_complexity,
-        reason = "the parts of the value that is made from it at once"
-    )]
+    #[allow(clippy::type_complexity, reason = "the fields of a `Directory`")]
     fn parse(file: &[u8]) -> Option<(String, String, usize, Vec<Range<usize>>, Vec<BranchBlock>)> {
         let mut reader = ByteReader { bytes: file, place: MAGIC.len() + 4 };
         let as_of = std::str::from_utf8(file.get(reader.text()?)?).ok()?.to_owned();

@@ -3,10 +3,12 @@
 //!
 //! - `MAGIC`, and the CRC-32 of all that follows (4 bytes, little-endian);
 //! - the data's date and source, how many branches and banks there are, and the banks' names;
-//! - for each block its first code and its length, then all blocks, deflated.
+//! - for each block its first code (11 bytes) and the length of its deflated bytes, then all
+//!   blocks, deflated.
 //!
 //! A block holds its branches column by column (`columns`). A number has 7 bits in each byte, the
-//! lowest first, and the high bit means that more follow. A text comes after its length.
+//! lowest first, and the high bit means that more follow. The date, the source and a bank's name
+//! each come after their length in bytes.
 
 use std::collections::BTreeMap;
 use std::io::Read;

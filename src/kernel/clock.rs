@@ -1,5 +1,5 @@
-//! Time and identifiers as arguments: code inside a transaction reads no clock and no random
-//! source.
+//! Time and identifiers as arguments: code inside a transaction takes neither the time of day nor
+//! randomness from the machine. It may measure how long it runs.
 
 // The one place that asks the machine: see clippy.toml.
 #![allow(clippy::disallowed_methods)]

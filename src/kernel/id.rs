@@ -247,8 +247,9 @@ pub struct Minter {
 
 /// On PostgreSQL each writing transaction reads the database's clock ([`Minter::not_before`]), and
 /// the time that the node computes (`Clock::Measured`) can be ahead of that reading. If it is ahead
-/// by less than this, an identifier gets the time of the reading. Otherwise the identifier could be
-/// ahead of the database's clock, and a list in rising order would not show its object yet.
+/// by less than this, an identifier gets the time of the reading. With the computed time it could
+/// be ahead of the database's clock, and a list in rising order would not show its object yet. A
+/// time that is further ahead is used as it is.
 const COMPUTED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
 
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! The words of persons' names, so that the operator finds a person by the beginning of one.
 //!
 //! A word is stored when a person is created or renamed, and is never removed, so a search also
-//! compares with the current name. A worker adds the words of the names that were stored before
-//! this table existed, or before the rule of what a word is last changed. It does so once.
+//! compares with the current name. A worker adds, once, the words of names that were stored before
+//! the table `name_words` existed, or under an earlier rule of what a word is.
 
 pub mod rows;
 
@@ -24,21 +24,21 @@ const INVISIBLE: [char; 3] = ['\u{ad}', '\u{200c}', '\u{200d}'];
 /// A text without differences that do not count: case, invisible signs, other forms of a sign (such
 /// as full-width letters), and the dot of a Turkish capital I. Each apostrophe is the ASCII one.
 fn folded(text: &str) -> String {
-    // First, because U+00B4 is also a space with an accent.
+    // Before NFKC, which would make of U+00B4 a space with an accent.
     let plain = text.replace(APOSTROPHES, "'").replace(INVISIBLE, "");
     let lower: String = plain.nfkc().flat_map(char::to_lowercase).collect();
     lower.replace("i\u{307}", "i")
 }
 
-fn is_between(letter: char) -> bool {
-    !letter.is_alphanumeric() && !is_combining_mark(letter)
+fn is_separator(character: char) -> bool {
+    !character.is_alphanumeric() && !is_combining_mark(character)
 }
 
 /// The words of a name without case and punctuation, each once. One with an apostrophe is also
 /// there as a whole: O'Brien is `o`, `brien` and `obrien`.
 pub fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    for outer in folded(name).split(|letter: char| letter != '\'' && is_between(letter)) {
+    for outer in folded(name).split(|letter: char| letter != '\'' && is_separator(letter)) {
         let parts = outer.split('\'').map(str::to_owned);
         let whole = outer.replace('\'', "");
         for word in parts.chain(std::iter::once(whole)).filter(|word| !word.is_empty()) {
@@ -52,7 +52,7 @@ pub fn words(name: &str) -> Vec<String> {
 /// O'Brien is `o` and `brien`.
 pub fn asked_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    for word in folded(text).split(is_between).filter(|word| !word.is_empty()) {
+    for word in folded(text).split(is_separator).filter(|word| !word.is_empty()) {
         keep_word(&mut words, word);
     }
     words

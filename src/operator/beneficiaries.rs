@@ -47,7 +47,8 @@ pub(super) fn decide(
             beneficiaries::check_again(tx, now, services, &mut beneficiary)?;
             return Ok(format!("{id} is checked again{decided}"));
         }
-        // Nobody said that there is no such account: the caller is told to ask the operator.
+        // `beneficiaries::decide` would tell the caller that the account is invalid, which nobody
+        // found. `Sanctioned` gives the reason `compliance_hold`.
         (BeneficiaryStatus::Verifying, VerificationDecision::Reject) => {
             beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));

@@ -33,7 +33,8 @@ pub fn explain(
     let what = asked.what.as_str();
     let note = by.reason();
     decisions::require_operator(tx, by, Role::Operator)?;
-    // A line or a difference with a chain has an identifier, and needs no kind.
+    // A line or a difference with a chain is named by its identifier, whatever the kind, and may go
+    // without a reason. Any other difference needs one.
     let id = InternalId::parse(what);
     if id.is_none() && note.is_empty() {
         let text = "say why the difference is right: --reason TEXT";

@@ -47,11 +47,13 @@ pub use resuming::{pause_subject, resume, submit_waiting};
 /// A decision about one object.
 #[derive(Clone, Debug)]
 pub enum OperatorDecision {
-    /// Sender: may send. Beneficiary: is payable. Transfer under review: the deposits are judged
-    /// again. Payout on hold: it is submitted again. Refund that screening holds: it may be sent.
+    /// Sender: may send. Beneficiary: it becomes payable; one that screening holds before its
+    /// account is verified is checked again. Transfer under review: the deposits are judged again.
+    /// Payout on hold: it is submitted again. Refund that screening holds: it may be sent.
     Approve,
-    /// Sender: may not send. Beneficiary: rejected. Transfer under review, or payout on hold: the
-    /// money goes back. Refund that screening holds: it stays held.
+    /// Sender: may not send. Beneficiary in verification: rejected. Active one that screening
+    /// holds: it stays without payouts. Transfer under review, or payout on hold: the money goes
+    /// back. Refund that screening holds: it stays held.
     Refuse,
     /// Transfer whose money waits: put it under review.
     Review,

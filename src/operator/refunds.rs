@@ -39,7 +39,10 @@ pub(super) fn decide(
         OperatorDecision::Approve => {
             let decided = decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?;
             refunds::end_screening_hold(tx, now, services, &mut refund)?;
-            Ok(format!("{id} may be sent{decided}"))
+            Ok(match refund.is_on_hold() {
+                true => format!("screening no longer holds {id}; the bank's reports do{decided}"),
+                false => format!("{id} may be sent{decided}"),
+            })
         }
         OperatorDecision::Refuse => {
             let decided = decide_hits(tx, now, scope, id, HitDecision::Refused, by)?;
@@ -110,9 +113,9 @@ pub fn set_refund_address(
 
 /// Keeps which transaction sent a refund, as the operator says; the chain confirms it later.
 /// Declined if the transaction has confirmed another refund already, because that is usually a
-/// mistake, unless `is_batch` says that it pays several refunds. The account is not locked: what is
-/// changed is one row, and the update repeats the version that was read; other refunds, of any
-/// account, are completed by workers, which take no such lock.
+/// mistake, unless `is_batch` says that it pays several refunds. The account is not locked: only
+/// one row is changed, and the update repeats its version. A lock would not protect the look at
+/// other refunds, because workers complete those without it.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
     now: &mut Now,

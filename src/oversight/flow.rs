@@ -43,7 +43,8 @@ impl FlowCount {
 pub struct Flow {
     pub quotes: FlowCount,
     pub entered: HashMap<TransferStatus, FlowCount>,
-    /// Whether everything up to now was counted.
+    /// Whether everything up to now was counted. Of the quote locks of the last minute, the first
+    /// `ROWS_READ_MAX` of each account and mode count at once, and others a minute later.
     pub is_whole: bool,
 }
 

@@ -29,7 +29,8 @@ const PAYOUTS_COUNTED_MAX: i64 = 5_000;
 /// group has no upper bound.
 pub const AGES_SECONDS: [i64; 4] = [900, 3_600, 14_400, 86_400];
 
-/// The overview of one mode. Files, rates and stops are those of the whole service.
+/// The overview of one mode. Files, rates and stops are those of the whole service, `waiting` is of
+/// both modes, and `disk_spaces` of this node.
 #[derive(Clone, Debug)]
 pub struct Overview {
     /// Unix seconds of the store's clock.
@@ -56,7 +57,7 @@ pub struct Overview {
     pub payouts_by_age: Vec<(i64, Money)>,
     pub rates: Vec<RateLine>,
     pub stops: Vec<OperatorStop>,
-    /// What waits in each mode.
+    /// How much work of each kind waits, and since when ([`crate::backlog`]).
     pub waiting: Vec<WaitingCount>,
     /// The space on the file systems that this node writes to, each with what it keeps there.
     /// [`read`] leaves this empty, because the store does not know them.

@@ -21,7 +21,7 @@ use crate::store::Tx;
 use crate::transfers;
 use crate::transfers::state::TransferStatus;
 
-/// The most rows that one query of a queue reads.
+/// The most rows of one query that a queue keeps.
 pub const ROWS_MAX: i64 = 200;
 
 crate::string_enum!(
@@ -61,7 +61,8 @@ pub struct Item {
     /// Why it is in the queue, as a word that the pages have a text for.
     pub reason: String,
     pub amount: Option<Money>,
-    /// Since when it waits, in Unix seconds of the store's clock. An item's own times are business
+    /// Since when it waits, in Unix seconds of the store's clock; of a payout, a refund and a
+    /// beneficiary, when it was created. An item's own times are business
     /// time, so [`read`] subtracts how far the account's test clock is ahead.
     pub since: i64,
     pub facts: QueueFacts,
@@ -234,7 +235,8 @@ impl QueueItems {
 /// How many rows a query asks for: one more than are kept, to see whether there are more.
 const ROWS_ASKED: i64 = ROWS_MAX + 1;
 
-/// The items of one queue, oldest first. Each query of the queue reads at most [`ROWS_MAX`] rows.
+/// The items of one queue, oldest first: of each query at most [`ROWS_MAX`]. A query reads one row
+/// more; only the payouts with an attention are all read, because an explained one is no item.
 pub fn read(
     tx: &mut dyn Tx,
     queue: QueueKind,

@@ -333,10 +333,11 @@ pub fn file_of_reason(
 /// The last good rate of a market, and the day's anchor. Rates are in millionths.
 #[derive(Clone, Debug)]
 pub struct RateLine {
-    pub source: String,
+    /// The market's name, which the column `source` holds.
+    pub market: String,
     pub inr_per_usd: i64,
     pub usd_per_usdt: i64,
-    /// Unix seconds of the store's clock.
+    /// The earlier of the two figures' times, in Unix seconds.
     pub observed_at: i64,
     /// INR for one USD.
     pub anchor: i64,
@@ -347,7 +348,7 @@ pub fn rates(tx: &mut dyn Tx) -> Result<Vec<RateLine>, StoreError> {
                ORDER BY source";
     let read = |mut row: Row| {
         Ok(RateLine {
-            source: row.text()?,
+            market: row.text()?,
             inr_per_usd: row.int()?,
             usd_per_usdt: row.int()?,
             observed_at: row.int()?,

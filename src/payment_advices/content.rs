@@ -1,5 +1,4 @@
-//! What a payment advice says: its headline, its amounts, the rows of its table, and its notes. No
-//! fact appears twice.
+//! What a payment advice says: its headline, its amounts, the rows of its table, and its notes.
 
 use super::countries::country_name;
 use super::{Advice, DEPOSITS_COUNT_MAX, Milestone, indian_time};

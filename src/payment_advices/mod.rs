@@ -141,7 +141,8 @@ pub struct Advice {
     pub rate: Rate,
     /// When the rate was locked, in Unix seconds.
     pub rate_locked_at: Option<i64>,
-    /// `amount_sent` at `rate`, before the fee.
+    /// `amount_sent` at `rate`, before the fee. It is not what GST is computed on, which is after
+    /// the fee.
     pub amount_gross: Money,
     /// The fee in the currency of the payout: `amount_gross` less `gst` and `amount`.
     pub amount_fee: Money,
@@ -169,6 +170,8 @@ pub struct Advice {
     pub signature: AdviceSignature,
 }
 
+// A FIRC (foreign inward remittance certificate) or FIRA (foreign inward remittance advice) is a
+// bank's own evidence of money from abroad.
 const STATEMENT: &str = "Payment advice - not a FIRC or FIRA, which only an authorised dealer \
  bank issues. \
     The credit represents foreign inward remittance, not local funds.";

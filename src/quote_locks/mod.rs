@@ -41,8 +41,7 @@ pub struct RateInputs {
     /// USD for one USDT. It decides whether a rate may be quoted, and does not enter the rate: 1
     /// USDT counts as 1 USD.
     pub usdt_usd: Rate,
-    /// When the oldest of the figures was observed, Unix seconds of the store's clock, which no
-    /// test clock moves.
+    /// The earlier of the two figures' times, in Unix seconds. No test clock moves it.
     pub observed_at: i64,
 }
 

@@ -76,8 +76,8 @@ pub fn agreed(
     Ok(Observation { rate: median, observed_at })
 }
 
-/// The figure that the day's rates have to be near, unless the operator has set another one: the
-/// day's first good rate.
+/// The day's first good rate. The day's other rates have to be near it, unless the operator has set
+/// an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateAnchor {
     pub rate: Rate,

@@ -74,7 +74,8 @@ pub struct MarketRate {
     pub mid: Rate,
     /// USD for one USDT.
     pub usdt_usd: Rate,
-    /// When it was observed, by the store's clock, in Unix seconds.
+    /// The earlier of the two figures' times ([`guard::Observation`]), in Unix seconds. A figure's
+    /// time is its source's, or that of the poll by the store's clock if the source tells none.
     pub observed_at: i64,
 }
 

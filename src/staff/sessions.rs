@@ -11,7 +11,8 @@ pub use super::session::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX, Session};
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::store::Tx;
 
-/// Sessions of one operator. The oldest ends when another begins.
+/// The most sessions of one operator. One more ends the oldest; those that have ended by themselves
+/// do not count.
 const SESSIONS_MAX: usize = 10;
 /// Characters of a browser's `User-Agent` that are kept.
 const BROWSER_CHARACTERS_MAX: usize = 200;
@@ -44,6 +45,7 @@ pub fn begin(
     has_provider_factor: bool,
 ) -> Result<Token, StoreError> {
     let mut sessions = rows::sessions_of(tx, operator_number)?;
+    sessions.retain(|session| !session.has_ended(now.instant()));
     let surplus = (sessions.len() + 1).saturating_sub(SESSIONS_MAX);
     for session in sessions.drain(..surplus) {
         rows::end_session(tx, operator_number, &session.token_hash)?;

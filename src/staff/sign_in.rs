@@ -1,8 +1,8 @@
 //! Signing in: how often one may try, and what is compared.
 //!
 //! An attempt is judged, and counted as failed, in one transaction before anything is compared. So
-//! attempts that come together cannot exceed the limit. If the attempt turns out to be right, the
-//! count is taken back.
+//! attempts that come together cannot exceed the limit. If the attempt turns out to be right, this
+//! one failure is taken back for the address, and all failures of the name are forgotten.
 
 pub use super::session::Place;
 use super::{Operator, OperatorIdentity, passwords, rows, sessions, totp};
@@ -179,8 +179,9 @@ pub enum Proof {
     Wrong,
 }
 
-/// Checks the code of the second factor, if the operator has one, of an attempt whose password was
-/// compared. A right attempt no longer counts as failed. A wrong one is logged.
+/// Judges an attempt whose password was compared: the password must have been right, and so must
+/// the code if the operator has a second factor. A right attempt takes back its failure for the
+/// address, and clears those of the name. A wrong one is logged.
 pub fn prove(
     tx: &mut dyn Tx,
     now: &mut Now,

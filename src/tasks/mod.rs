@@ -12,13 +12,15 @@ pub use rows::{
 
 crate::string_enum!(
     /// The kinds of task. `task_runner::run_task` runs each but `clock_catch_up`, which
-    /// `workers/tasks.rs` runs. Six names do not say what the task does:
+    /// `workers/tasks.rs` runs. Seven names do not say what the task does:
     ///
     /// - `deposit_watch`: looks at the simulated chain for a deposit that is not final yet;
-    /// - `deposit_drop`: fails a deposit whose block was replaced, if it did not come back;
+    /// - `deposit_drop`: fails a deposit whose block was replaced, if it did not come back in 24
+    ///   hours;
     /// - `hold_expiry`: gives back the money of a transfer in `funding_hold`, if nobody decided in
     ///   24 hours;
     /// - `payout_hold_expiry`: looks at a payout on hold, every 24 hours;
+    /// - `refund_confirm`: confirms a refund on the simulated chain;
     /// - `refund_payer_address`: puts the payer's address for a refund into effect, after a day;
     /// - `clock_catch_up`: adjusts tasks that an advance of the test clock could not see.
     TaskKind {

@@ -87,8 +87,8 @@ fn move_on(
     for _ in 0..ADVANCED_TASKS_MAX {
         let Some(task) = tasks::first_due_of(tx, scope, from_seconds, until)? else { break };
         now.step_to(task.due_milliseconds + from_seconds * 1000);
-        // Catch-ups of an earlier advance are dropped, because this function does their work. Those
-        // of the last advance were computed with the new clock, so they are not in this list.
+        // Catch-ups of earlier advances are dropped, because this function does their work. That of
+        // the advance to `to_seconds` has the new clock, so it is not among these tasks.
         if tasks::remove(tx, &task)? && task.kind != TaskKind::ClockCatchUp {
             run_task(tx, now, services, &task)?;
         }

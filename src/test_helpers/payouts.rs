@@ -106,12 +106,15 @@ fn report(
     report: BankReport,
 ) -> Result<PayoutView, OperationError> {
     if found.status != wanted {
-        let message = format!(
-            "The payout is {} and not {}. An account number that ends in 1003 keeps a payout in \
-             processing.",
-            found.status.as_str(),
-            wanted.as_str()
-        );
+        let way = match wanted {
+            PayoutStatus::Processing => {
+                "An account number that ends in 1003 keeps a payout in \
+                                         processing."
+            }
+            _ => "Settle it first, with POST /v1/test_helpers/payouts/{id}/settle.",
+        };
+        let message =
+            format!("The payout is {} and not {}. {way}", found.status.as_str(), wanted.as_str());
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     paying::apply_report(context.tx, context.now, context.services, &mut found, report)?;

@@ -77,8 +77,10 @@ pub async fn run(
 
 /// Milliseconds until the next question is due, or until the worker has to look again.
 async fn milliseconds_until_next(store: &Store) -> i64 {
-    match store.read(Cost::Point, |tx| Ok(look_ups::next_due(tx)?)).await {
-        Ok(Some(due)) => (due - store.clock.milliseconds()).clamp(0, WAIT_MILLISECONDS_MAX),
+    match store.read(Cost::Point, |tx| Ok(look_ups::next_due_milliseconds(tx)?)).await {
+        Ok(Some(due_milliseconds)) => {
+            (due_milliseconds - store.clock.milliseconds()).clamp(0, WAIT_MILLISECONDS_MAX)
+        }
         _ => WAIT_MILLISECONDS_MAX,
     }
 }

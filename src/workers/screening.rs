@@ -434,7 +434,7 @@ mod tests {
                 screener: Box::new(lists.clone()),
                 addresses: AddressPool::new(
                     &Tron,
-                    AccountXpub::generate_for_test(&[7; 64]),
+                    AccountXpub::generate_for_test_mode(&[7; 64]),
                     "index".into(),
                 ),
                 chain: ChainProfile {

@@ -160,7 +160,7 @@ async fn a_book_that_is_right_agrees_however_the_money_moved() {
         movements_count: 6,
         refunds_count: 1,
         addresses_count: 3,
-        held: hundi::kernel::Money::new(166_000_000, hundi::kernel::Currency::Usdt),
+        expected: hundi::kernel::Money::new(166_000_000, hundi::kernel::Currency::Usdt),
         balance: hundi::kernel::Money::new(166_000_000, hundi::kernel::Currency::Usdt),
     };
     assert_eq!(compared, expected);
@@ -353,7 +353,7 @@ async fn every_planted_difference_of_the_book_is_named() {
     // What the addresses hold says the same without any log.
     stage.sql(&format!("UPDATE deposits SET units = units - 1 WHERE {hundred}")).await;
     let compared = stage.audit().await.unwrap();
-    assert_eq!((compared.blocks, compared.balance.units - compared.held.units), (None, 1));
+    assert_eq!((compared.blocks, compared.balance.units - compared.expected.units), (None, 1));
     let name = address(&one).to_string();
     assert_eq!(stage.differences().await, [(AddressBalance, 1, name)]);
     // The operator explains it, and it stays explained until it changes.
@@ -761,7 +761,7 @@ async fn a_balance_is_explained_however_far_above_the_cursor_it_came() {
         .await;
     let compared = stage.audit().await.unwrap();
     assert_eq!(
-        (compared.addresses_count, compared.held.units, compared.balance.units),
+        (compared.addresses_count, compared.expected.units, compared.balance.units),
         (1, 100_000_000, 100_000_000)
     );
     assert_eq!(stage.differences().await, vec![]);

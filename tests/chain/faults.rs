@@ -589,7 +589,7 @@ async fn another_chain_is_a_matter_of_names() {
     .await
     .unwrap();
     assert_eq!(
-        (told.movements_count, told.held, told.balance.units),
+        (told.movements_count, told.expected, told.balance.units),
         (1, told.balance, 105_000_000)
     );
     let keys = stage.proxy().header_seen("x-gateway-key");

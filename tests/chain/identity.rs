@@ -366,7 +366,7 @@ async fn the_export_tells_which_account_key_an_address_is_below_of() {
     let proxy = Proxy::start(&chain).await;
     let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
     let mut wanted = Vec::new();
-    let next = AccountXpub::generate_for_test(&[9; 64]);
+    let next = AccountXpub::generate_for_test_mode(&[9; 64]);
     for key in [
         AccountXpub::parse(ACCOUNT_KEY).unwrap(),
         next.clone(),
@@ -476,7 +476,7 @@ async fn no_address_is_handed_out_until_a_node_tells_whether_the_key_was_used() 
     settle(&chain, &process).await;
     process.kill();
 
-    let unused = AccountXpub::generate_for_test(&[9; 64]).to_string();
+    let unused = AccountXpub::generate_for_test_mode(&[9; 64]).to_string();
     for (account_key, was_used) in [(ACCOUNT_KEY, true), (unused.as_str(), false)] {
         proxy.change(|faults| faults.is_dropping_connections = true);
         let mut home = Home::new("chain-late-answer");

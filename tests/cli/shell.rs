@@ -118,7 +118,7 @@ fn every_secret_comes_from_a_file() {
          \"RATES_KEY\"\n[[rates.usd_per_usdt]]\n{source}"
     );
     for (table, name, is_told_without, words) in [
-        (checks, "HUNDI_CHECKS_SECRET", true, "its secret value is not"),
+        (checks, "HUNDI_CHECKS_SECRET", true, "the variable HUNDI_CHECKS_SECRET is not"),
         (&rates, "RATES_KEY", true, "the variable RATES_KEY is not set"),
         (&chain("live_chain"), "HUNDI_LIVE_CHAIN_API_KEY", false, "would go to several hosts"),
         (&chain("live_chain"), "HUNDI_LIVE_CHAIN_API_KEY_3", false, "does not have"),

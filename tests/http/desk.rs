@@ -113,7 +113,7 @@ impl Desk {
             screener: Box::new(lists.clone()),
             addresses: AddressPool::new(
                 &Tron,
-                AccountXpub::generate_for_test(&[7; 64]),
+                AccountXpub::generate_for_test_mode(&[7; 64]),
                 "test_address_index_next".into(),
             ),
             chain: ChainProfile {

@@ -1504,7 +1504,7 @@ pub struct PaymentAdviceDocument {
     /// When the rate was locked, in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_locked_at: Option<i64>,
-    /// `amount_sent` at `rate`, before the fee.
+    /// `amount_sent` at `rate`, before the fee. It is not what GST is computed on, which is after the fee.
     pub amount_gross: Decimal,
     /// The fee in the currency of the payout: `amount_gross` less `gst` and `amount`.
     pub amount_fee: Decimal,

@@ -977,7 +977,7 @@ export interface PaymentAdviceDocument {
   rate: Decimal;
   /** When the rate was locked, in Unix seconds. */
   rate_locked_at?: number | null;
-  /** `amount_sent` at `rate`, before the fee. */
+  /** `amount_sent` at `rate`, before the fee. It is not what GST is computed on, which is after the fee. */
   amount_gross: Decimal;
   /** The fee in the currency of the payout: `amount_gross` less `gst` and `amount`. */
   amount_fee: Decimal;

@@ -166,8 +166,8 @@ fn pause_seconds(attempts_count: i64) -> i64 {
 }
 
 /// When the next question is due, in milliseconds of the store's clock.
-pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
-    rows::next_due(tx)
+pub fn next_due_milliseconds(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
+    rows::next_due_milliseconds(tx)
 }
 
 /// Ends the leases of an earlier run, so that its open questions are asked again at once. A pause

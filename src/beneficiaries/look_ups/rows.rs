@@ -45,7 +45,7 @@ pub fn due(
     tx.rows(sql, values![until_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
-pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
+pub fn next_due_milliseconds(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
     let row = tx.row(
         "SELECT due_milliseconds FROM account_look_ups ORDER BY due_milliseconds LIMIT 1",
         &[],

@@ -133,8 +133,10 @@ impl ChainAudit<'_> {
                 }
                 subjects.insert(subject);
                 compared.addresses_count += 1;
-                compared.held =
-                    compared.held.plus(Money::new(expected, Currency::Usdt)).map_err(overflow)?;
+                compared.expected = compared
+                    .expected
+                    .plus(Money::new(expected, Currency::Usdt))
+                    .map_err(overflow)?;
                 compared.balance =
                     compared.balance.plus(Money::new(balance, Currency::Usdt)).map_err(overflow)?;
             }

@@ -168,7 +168,7 @@ impl ChainAudit<'_> {
             .iter()
             .filter(|written| shown.iter().all(|shown| shown.place != written.place))
             .collect();
-        let elsewhere = self.at_places(node, &missing).await?;
+        let elsewhere = self.in_receipts(node, &missing).await?;
         for hidden in elsewhere.iter().filter(|hidden| {
             hidden.contract == *self.token() && (from..=to).contains(&hidden.block_number)
         }) {
@@ -257,7 +257,7 @@ impl ChainAudit<'_> {
     /// For each of these movements of the book, the movement that the final view has in the same
     /// transaction at the same log index, if any. They are read from receipts, so no filter can
     /// hide one.
-    pub(super) async fn at_places(
+    pub(super) async fn in_receipts(
         &self,
         node: &dyn ChainNode,
         written: &[&BookMovement],
@@ -318,7 +318,7 @@ impl ChainAudit<'_> {
             if missing.is_empty() || self.nodes.len() == 1 {
                 return;
             }
-            match self.at_places(node, &missing).await {
+            match self.in_receipts(node, &missing).await {
                 Ok(found) => shown.extend(found),
                 Err(StepError::Read(fault)) => {
                     tracing::warn!(node = node.label(), %fault, "a node could not be asked for \

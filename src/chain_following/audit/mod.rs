@@ -3,8 +3,9 @@
 //! Differences are kept for the operator. The audit mark says up to which block the book was
 //! compared; it moves only over blocks that were read.
 //!
-//! The follower's lead is asked after all other nodes. Balances come from the chain's state and not
-//! from its logs, so they reveal even a movement whose log no node shows.
+//! The follower's lead is asked after all other nodes. A process that does not follow the chain
+//! does not know the lead: it asks the first configured node last. Balances come from the chain's
+//! state and not from its logs, so they reveal even a movement whose log no node shows.
 
 mod balances;
 mod blocks;
@@ -42,7 +43,10 @@ pub enum AuditError {
     #[error("no node could be read: {}", .0.iter().map(|(node,
         fault)| format!("{node}: {fault}")).collect::<Vec<_>>().join("; "))]
     Nodes(Vec<(String, ReadError)>),
-    #[error("blocks {0} to {1} cannot be compared: the chain was followed up to block {2}")]
+    #[error(
+        "blocks {0} to {1} cannot be compared: give a first block of at least 1, and a last one \
+         that is not before it and not above block {2}, up to which the chain was followed"
+    )]
     Blocks(i64, i64, i64),
     #[error("balances are compared when the service has caught up: it is {0} blocks behind")]
     Behind(i64),
@@ -70,9 +74,9 @@ pub struct AuditSummary {
     pub movements_count: usize,
     pub refunds_count: usize,
     pub addresses_count: usize,
-    /// What those addresses should hold together: by the book, and by movements in blocks above the
-    /// cursor.
-    pub held: Money,
+    /// What those addresses should hold together: the book's amount, with movements above the
+    /// cursor that their balances already include.
+    pub expected: Money,
     /// What they hold on the chain.
     pub balance: Money,
 }
@@ -93,7 +97,7 @@ pub async fn run_once(
         movements_count: 0,
         refunds_count: 0,
         addresses_count: 0,
-        held: Money::zero(Currency::Usdt),
+        expected: Money::zero(Currency::Usdt),
         balance: Money::zero(Currency::Usdt),
     };
     match asked.blocks {

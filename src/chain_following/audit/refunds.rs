@@ -29,8 +29,8 @@ impl ChainAudit<'_> {
             let MovementRole::Refund(id) = last.role else { return Ok(()) };
             after = Some((*scope, id));
             let written: Vec<BookMovement> = page.into_iter().map(|(_, written)| written).collect();
-            let places: Vec<&BookMovement> = written.iter().collect();
-            let mut shown = first_answer!(self, node, self.at_places(node, &places))?;
+            let asked: Vec<&BookMovement> = written.iter().collect();
+            let mut shown = first_answer!(self, node, self.in_receipts(node, &asked))?;
             self.ask_others(&written, &mut shown).await;
             let found = differences::compare(
                 name,

@@ -329,7 +329,7 @@ fn rates(visit: &Visit, overview: &Overview) -> PageBlock {
     }
     for rate in &overview.rates {
         table.lines.push(TableLine::new(vec![
-            PageCell::text(rate.source.clone()),
+            PageCell::text(rate.market.clone()),
             PageCell::number(Rate(rate.inr_per_usd)),
             PageCell::number(Rate(rate.usd_per_usdt)),
             PageCell::text(age(words, instant - rate.observed_at)),

@@ -40,7 +40,8 @@ pub async fn answer(
         Ok(None) => not_found(request_id, Some(words), &frame),
         Err(failure) => unavailable(request_id, Some(words), &frame, &failure),
     };
-    // The form for a refund's address has them already, with the colour of its account's issuer.
+    // The answer to the form for a refund's address has these headers already, with the hash of its
+    // issuer's colour.
     if !reply.headers().contains_key(http::header::CONTENT_SECURITY_POLICY) {
         protect(&mut reply, Some(&frame));
     }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::view::PayView;
 use super::{LoadedPage, read, rows, with_body};
 use crate::app_state::AppState;
-use crate::http::dispatch::{Reply, ReplyBody};
+use crate::http::dispatch::{self, Reply, ReplyBody};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, OperationError, Scope};
 use crate::pages::words::PageWords;
@@ -118,7 +118,10 @@ async fn follow(
             () = sender.closed() => return,
         }
         // If the store does not answer, the stream ends. The page then polls, and shows the fault.
-        let Ok(look) = look(&app, scope, id, basis, words).await else { return };
+        let looking = look(&app, scope, id, basis, words);
+        let Ok(look) = dispatch::within(&app, dispatch::answer_end(), looking).await else {
+            return;
+        };
         let Some((found_basis, found_view)) = look else { return };
         basis = Some(found_basis);
         let next = match found_view {

@@ -61,7 +61,7 @@ pub enum ReportEffect {
     Applied,
     /// It is known already, or does not count yet: nothing changed.
     Ignored,
-    /// It fits no payment that was sent.
+    /// It is applied to no payout. [`Matching`] says why.
     Unmatched(Matching),
     /// These payouts now wait for the operator; several only after a shared debit.
     Attention(Vec<(Id<kind::Payout>, Attention)>),
@@ -179,8 +179,9 @@ impl ReportedPayment<'_> {
         self.report.references.utr(self.instruction.method, elements, &own)
     }
 
-    /// Whether a debit differs from the one that the bank reported before, or is the first. Two
-    /// debits that no reference tells apart count as one.
+    /// Whether a debit is another one than the journal has noted. `true` if the journal has noted
+    /// no reference. If it has noted one that cannot be compared with this debit's, both count as
+    /// the same debit.
     fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
         let before = &self.instruction;
         match (utr, &before.reference) {

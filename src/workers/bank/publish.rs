@@ -347,8 +347,7 @@ fn claim(
 
 /// The number in a file's name; 0 if the bank asks for none.
 ///
-/// Fails with `Declined` if the numbers are used up, because a `StoreError` would also refuse all
-/// transactions that share the commit.
+/// Fails with `Declined`, whose text is for the operator, if the numbers are used up.
 fn file_number(
     tx: &mut dyn Tx,
     settings: &BankSettings,

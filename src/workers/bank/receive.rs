@@ -393,7 +393,7 @@ fn count(app: &AppState, counts: &mut Counts, turn: &mut TurnReport, outcome: Re
             counts.unknown += 1;
             tracing::warn!(
                 matching = matching.as_str(),
-                "a report of the bank matches no payment that was sent; it changed nothing"
+                "a report of the bank was applied to no payout: see its field `matching`"
             );
         }
         ReportEffect::Attention(waiting) => {

@@ -1015,7 +1015,7 @@ class PaymentAdviceDocument(TypedDict):
     rate_locked_at: NotRequired[int | None]
     """When the rate was locked, in Unix seconds."""
     amount_gross: Decimal
-    """`amount_sent` at `rate`, before the fee."""
+    """`amount_sent` at `rate`, before the fee. It is not what GST is computed on, which is after the fee."""
     amount_fee: Decimal
     """The fee in the currency of the payout: `amount_gross` less `gst` and `amount`."""
     gst: NotRequired[AdviceGst | None]
