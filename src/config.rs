@@ -3,14 +3,14 @@
 //! a default.
 
 mod addresses;
-mod sources;
+mod file_keys;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use self::addresses::{ConsoleSettings, is_loopback};
 use self::addresses::{contact, is_loopback_url, with_host};
-use self::sources::Sources;
+use self::file_keys::FileKeys;
 use crate::account_verification::ChecksTable;
 use crate::app_state::SettingOrigin;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
@@ -154,7 +154,7 @@ impl Config {
         let mut faults = Vec::new();
         let file = match &flags.config {
             Some(path) => read_file(path)?,
-            None => Sources::default(),
+            None => FileKeys::default(),
         };
         let mut origins = BTreeMap::new();
         for (table, is_there) in file.tables() {
@@ -385,7 +385,7 @@ fn part<T>(
     })
 }
 
-fn read_file(path: &Path) -> Result<Sources, String> {
+fn read_file(path: &Path) -> Result<FileKeys, String> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
     toml::from_str(&text).map_err(|error| {
@@ -542,6 +542,25 @@ mod tests {
             std::fs::remove_file(path).unwrap();
             let fault = fault.unwrap();
             assert!(fault.starts_with(wanted) && !fault.contains("112233445566"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_console_without_tls_is_only_for_this_machine() {
+        for (listen, url, is_allowed) in [
+            ("127.0.0.1:8081", None, true),
+            ("127.0.0.1:8081", Some("http://localhost:8081"), true),
+            ("127.0.0.1:8081", Some("https://console.example"), true),
+            ("0.0.0.0:8081", Some("https://console.example"), true),
+            ("0.0.0.0:8081", None, false),
+            ("0.0.0.0:8081", Some("http://localhost:8081"), false),
+            ("127.0.0.1:8081", Some("http://console.example"), false),
+        ] {
+            let url = url.map(|url| ("HUNDI_CONSOLE_URL", url));
+            let variables: Vec<_> =
+                [("HUNDI_CONSOLE_LISTEN", listen)].into_iter().chain(url).collect();
+            let config = read(&variables, Flags::default());
+            assert_eq!(config.is_ok(), is_allowed, "{listen} {url:?}: {:?}", config.err());
         }
     }
 

@@ -29,8 +29,8 @@ pub(super) struct ConsoleTable {
 
 impl ConsoleSettings {
     /// `Ok(None)` if there is no console. `Err` if pages with a session's cookie could leave this
-    /// machine unencrypted: a console that does not listen on loopback needs an `https://` URL,
-    /// which a proxy in front of it serves.
+    /// machine unencrypted: a console needs an `https://` URL, which a proxy in front of it serves,
+    /// unless it listens on loopback and its URL, if it has one, is on loopback too.
     pub(super) fn read(
         listen: Option<String>,
         url: Option<String>,
@@ -54,12 +54,14 @@ impl ConsoleSettings {
         };
         let is_safe = match &url {
             None => is_loopback(&listen),
-            Some(url) => url.starts_with("https://") || is_loopback_url(url),
+            Some(url) => {
+                url.starts_with("https://") || is_loopback_url(url) && is_loopback(&listen)
+            }
         };
         if !is_safe {
             return Err(
                 "console_url must be the https:// address that browsers reach the console \
-             by, because console_listen is not a loopback address"
+             by, unless it and console_listen are loopback addresses"
                     .into(),
             );
         }

@@ -17,7 +17,7 @@ use crate::screening::settings::ScreeningSource;
 /// can only be in the file, except `[test_chain]` and `[live_chain]`: see [`ChainSources::over`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sources {
+pub(super) struct FileKeys {
     pub listen: Option<String>,
     pub console_listen: Option<String>,
     pub console_url: Option<String>,
@@ -70,7 +70,7 @@ pub(super) struct Sources {
     pub screening: Option<ScreeningSource>,
 }
 
-impl Sources {
+impl FileKeys {
     /// Every table, and whether the file has it.
     pub(super) fn tables(&self) -> [(&'static str, bool); 9] {
         [
