@@ -105,7 +105,7 @@ pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCoun
     }
     let mut for_operator = none("payouts_for_operator");
     for (scope, _, since) in journal::awaiting_operator(tx, COUNTED_MAX as usize)? {
-        add(&mut for_operator, scope.mode(), 1, Some(since));
+        add(&mut for_operator, scope.mode(), 1, since);
     }
     found.extend(for_operator);
     for (of, sql) in OPEN {

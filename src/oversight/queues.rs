@@ -7,6 +7,7 @@ use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError};
+use crate::keys;
 use crate::payouts;
 use crate::rails::files::reports::Sign;
 use crate::rails::files::rows as journal;
@@ -61,9 +62,9 @@ pub struct Item {
     /// Why it is in the queue, as a word that the pages have a text for.
     pub reason: String,
     pub amount: Option<Money>,
-    /// Since when it waits, in Unix seconds of the store's clock; of a payout, a refund and a
-    /// beneficiary, when it was created. An item's own times are business
-    /// time, so [`read`] subtracts how far the account's test clock is ahead.
+    /// Since when it waits, in Unix seconds of the store's clock; of a refund, a beneficiary, and a
+    /// payout about which the bank reported nothing, when it was created. An item's own times are
+    /// business time, so [`read`] subtracts how far the account's test clock is ahead.
     pub since: i64,
     pub facts: QueueFacts,
 }
@@ -341,14 +342,14 @@ fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> 
     let mut found = QueueItems::default();
     let mut with_attention = journal::awaiting_operator(tx, usize::MAX)?;
     with_attention.retain(|(scope, ..)| scope.mode() == mode);
-    let with_attention = with_attention.into_iter().map(|(scope, id, _)| (scope, id));
-    let mut waiting = found.cut(with_attention.take(ROWS_ASKED as usize).collect());
-    for stuck in found.cut(rows::stuck_payouts(tx, mode, ROWS_ASKED)?) {
-        if !waiting.contains(&stuck) {
-            waiting.push(stuck);
+    with_attention.truncate(ROWS_ASKED as usize);
+    let mut waiting = found.cut(with_attention);
+    for (scope, id) in found.cut(rows::stuck_payouts(tx, mode, ROWS_ASKED)?) {
+        if !waiting.iter().any(|(_, known, _)| *known == id) {
+            waiting.push((scope, id, None));
         }
     }
-    for (scope, id) in waiting {
+    for (scope, id, since) in waiting {
         let Some(payout) = payouts::rows::find(tx, scope, id)? else { continue };
         let instruction = journal::find(tx, id)?;
         let attention = instruction.as_ref().and_then(|found| found.attention);
@@ -365,6 +366,9 @@ fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> 
         let mut item = Item::of(scope, id.any(), reason, payout.created, facts);
         item.transfer_id = Some(payout.transfer_id);
         item.amount = Some(payout.amount);
+        if let Some(instant) = since {
+            item.since = instant + keys::rows::clock_offset_seconds(tx, scope)?;
+        }
         found.items.push(item);
     }
     Ok(found)

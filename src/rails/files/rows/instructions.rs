@@ -23,8 +23,8 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// Why a payout waits for the operator. `ReturnedAndFailed` does not make it wait; it only
-    /// explains what a statement may still show.
+    /// Why a payout waits for the operator. `ReturnedAndFailed` does not make it wait: by it the
+    /// bank's worker ignores what a statement may still show.
     Attention {
         PaidAfterFailed "paid_after_failed",
         PaidAgain "paid_again",
@@ -352,15 +352,15 @@ pub fn set_attention(
 }
 
 /// Payouts that wait for the operator, oldest first, up to `rows_max`, each with the instant in
-/// Unix seconds since when it waits. These are the payouts with an [`Attention`] other than
-/// `returned_and_failed`, without those whose difference the operator has explained since: an
-/// attention that no decision applies to is not removed.
+/// Unix seconds since when it waits, if that is known. These are the payouts with an [`Attention`]
+/// other than `returned_and_failed`, without those whose difference the operator has explained
+/// since: an attention that no decision applies to is not removed.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     rows_max: usize,
-) -> Result<Vec<(Scope, Id<kind::Payout>, i64)>, StoreError> {
+) -> Result<Vec<(Scope, Id<kind::Payout>, Option<i64>)>, StoreError> {
     const ROWS_AT_ONCE: i64 = 1_000;
-    let sql = "SELECT scope, payout_id, COALESCE(attention_at, 0) FROM bank_instructions WHERE \
+    let sql = "SELECT scope, payout_id, attention_at FROM bank_instructions WHERE \
                attention IS NOT NULL AND attention <> 'returned_and_failed' AND payout_id > ?1 \
                ORDER BY payout_id LIMIT ?2";
     let (mut waiting, mut explained) = (Vec::new(), None);
@@ -369,14 +369,14 @@ pub fn awaiting_operator(
         let rows = tx.rows(sql, values![after, ROWS_AT_ONCE])?;
         let is_last = rows.len() < ROWS_AT_ONCE as usize;
         for mut row in rows {
-            let (scope, payout_id, since) = (row.scope()?, row.id()?, row.int()?);
+            let (scope, payout_id, since) = (row.scope()?, row.id()?, row.int_or_null()?);
             after = payout_id;
             if explained.is_none() {
                 explained = Some(payouts_explained_at(tx)?);
             }
             let explained_at =
                 explained.as_ref().and_then(|found| found.get(&payout_id.to_string()));
-            if explained_at.is_some_and(|at| *at >= since) {
+            if explained_at.is_some_and(|at| *at >= since.unwrap_or(0)) {
                 continue;
             }
             waiting.push((scope, payout_id, since));
