@@ -56,8 +56,12 @@ fn check_beneficiary(
     beneficiaries::check(tx, now, services, &mut beneficiary)
 }
 
-/// Looks at the simulated chain for a deposit that is not final yet. Once a real chain replaces the
-/// simulated one, the deposit is no longer seen.
+/// While the settings name a real chain, how long until a deposit of the simulated one is looked at
+/// again: the settings may name that one again before the deposit is dropped.
+const WATCH_ELSEWHERE_MILLISECONDS: i64 = 3_600_000;
+
+/// Looks at the simulated chain for a deposit that is not final yet. While the settings name a real
+/// chain, the deposit is marked as unseen.
 fn watch_deposit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -73,7 +77,8 @@ fn watch_deposit(
         if deposit.unseen_since.is_none() {
             deposits::mark_unseen(tx, now, &mut deposit)?;
         }
-        return Ok(());
+        let due = now.business_milliseconds() + WATCH_ELSEWHERE_MILLISECONDS;
+        return tasks::schedule(tx, now, scope, TaskKind::DepositWatch, deposit.id, due);
     }
     let Some(sent) = simulated::find(tx, scope, &deposit.transaction_hash)? else { return Ok(()) };
     let step = services.settings.simulation_step_milliseconds;
