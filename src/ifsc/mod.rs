@@ -3,7 +3,8 @@
 //!
 //! The file is sorted and cut into blocks of 256 branches, each deflated on its own. A look-up
 //! finds the block by its first code and inflates only that one. So nothing is inflated at the
-//! start, and besides the file only the places of blocks and of bank names are in memory.
+//! start, and besides the file only an index is in memory: each block's first code and place, and
+//! the places of the banks' names.
 
 pub mod pack;
 
@@ -157,7 +158,8 @@ impl Directory {
         (reader.place == file.len()).then_some((as_of, source, branches_count, banks, blocks))
     }
 
-    /// The branch of a code in upper case; `None` if the directory does not have it.
+    /// The branch with this code, which has to be in upper case. `None` if the directory does not
+    /// have it, or if its block cannot be read.
     pub fn find(&self, code: &str) -> Option<Branch> {
         let wanted: [u8; CODE_LENGTH] = code.as_bytes().try_into().ok()?;
         let number = self.blocks.partition_point(|block| block.first <= wanted).checked_sub(1)?;

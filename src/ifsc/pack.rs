@@ -135,11 +135,13 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
             return Err(format!("row {line}: {code:?} is no IFSC"));
         }
         let mut rails = Rails(0);
-        for (at, rail) in rail_columns {
-            if at.is_some_and(|at| {
-                matches!(cell(at).trim(), "true" | "TRUE" | "True" | "1" | "t" | "Y" | "yes")
-            }) {
-                rails = Rails(rails.0 | rail.0);
+        for (at, rail) in rail_columns.iter().filter_map(|(at, rail)| Some(((*at)?, *rail))) {
+            match cell(at).trim().to_ascii_lowercase().as_str() {
+                "true" | "t" | "yes" | "y" | "1" => rails = Rails(rails.0 | rail.0),
+                "false" | "f" | "no" | "n" | "0" | "" => {}
+                other => {
+                    return Err(format!("row {line}: {other:?} is neither true nor false"));
+                }
             }
         }
         // A directory without rail columns says nothing about rails, which differs from having
