@@ -216,8 +216,9 @@ fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
 pub const VERIFIER: &str = "encryption_key_verifier";
 
 /// The error of a process that does not have the key that seals.
-pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this database: give the key it \
- was made with, or was changed to, in HUNDI_ENCRYPTION_KEY or in the .key file beside it";
+pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this database: give the key \
+ that it was last changed to, or else the one that it was made with, in HUNDI_ENCRYPTION_KEY or in \
+ the .key file beside it";
 
 /// The verifier of the key that seals, which must be among those that a process has. A first start
 /// stores the first of them.

@@ -153,7 +153,7 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
     if normalise(&given) == normalise(&held) {
         return Some(1.0);
     }
-    let is_cut = held.trim().chars().count() >= FIELD_CHARACTERS_MIN;
+    let may_be_cut = held.trim().chars().count() >= FIELD_CHARACTERS_MIN;
     let (asked, holders) = (persons(&given), persons(&held));
     let last = holders.len().saturating_sub(1);
     // Every person that is asked for has to be one of the holders, so the least similar one counts.
@@ -161,7 +161,7 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
         holders
             .iter()
             .enumerate()
-            .map(|(i, holder)| compare_persons(person, holder, is_cut && i == last))
+            .map(|(i, holder)| compare_persons(person, holder, may_be_cut && i == last))
             .fold(0.0, f64::max)
     });
     let score = of_each.reduce(f64::min).unwrap_or(0.0);
@@ -302,7 +302,7 @@ fn pair_up(left: &[String], right: &[String]) -> PairTally {
     tally
 }
 
-fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
+fn compare_persons(asked: &Person, holder: &Person, may_be_cut: bool) -> f64 {
     let left = joined(&asked.words, &holder.words);
     let right = joined(&holder.words, &left);
     let mut score = judge(&left, &right, &asked.relatives, &holder.relatives);
@@ -314,7 +314,7 @@ fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
             score = score.max(judge(&one, &two, &asked.relatives, &holder.relatives));
         }
     }
-    let score = if is_cut { score.max(cut_score(&left, &right)) } else { score };
+    let score = if may_be_cut { score.max(cut_score(&left, &right)) } else { score };
     // The head of a family is another account holder than the family, whatever the names.
     if asked.is_family == holder.is_family { score } else { score.min(0.70) }
 }

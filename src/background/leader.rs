@@ -34,8 +34,10 @@ where
     }
 }
 
-/// Runs `work` while this node holds the lease, until `stop`. On a shared store `work` is started
-/// again a heartbeat after it ends; on the embedded store, which has no leases, only after a panic.
+/// Runs `work` while this node holds the lease, until `stop`. On a shared store the lease is
+/// released when `work` ends, and the node that takes it next starts `work` again; this one tries
+/// after a heartbeat. On the embedded store, which has no leases, `work` is started again only
+/// after a panic.
 pub async fn run_as_leader<F>(
     app: Arc<AppState>,
     name: &'static str,
@@ -53,8 +55,8 @@ pub async fn run_as_leader<F>(
         let asked = Instant::now();
         let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;
         let Ok(Some(lease)) = taken else {
-            // Another node holds the lease, or the store failed. The workers that are running log
-            // failures of the store.
+            // Another node holds the lease, or the store failed. Neither is logged here: when the
+            // store fails, the workers that run say so.
             tokio::select! {
                 () = tokio::time::sleep(heartbeat) => {}
                 _ = stop.changed() => {}
@@ -73,7 +75,10 @@ pub async fn run_as_leader<F>(
                 _ = stop.changed() => break false,
                 ended = &mut running => {
                     if ended.is_err() {
-                        tracing::error!(lease = name, "a worker panicked; it is started again");
+                        tracing::error!(
+                            lease = name,
+                            "a worker panicked; the node that takes its lease next starts it again"
+                        );
                     }
                     break true;
                 }
@@ -111,7 +116,10 @@ pub async fn run_as_leader<F>(
         // Release the lease, so that the next node need not wait for it to end.
         let _ = app.store.write(move |tx, _| Ok(lease.release(tx)?)).await;
         if has_ended {
-            tokio::time::sleep(heartbeat).await;
+            tokio::select! {
+                () = tokio::time::sleep(heartbeat) => {}
+                _ = stop.changed() => {}
+            }
         }
     }
 }

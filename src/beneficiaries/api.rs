@@ -175,9 +175,14 @@ const FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/beneficiaries", "Create a beneficiary", route::refuse_before_live, create)
-            .checking_form_by_time(BirthDate::must_be_past)
-            .prefetching(|tx, _, _: &CreateBeneficiary| secrets::prefetch_sealing_key(tx)),
+        route::post(
+            "/v1/beneficiaries",
+            "Create a beneficiary",
+            route::refuse_live_key_before_setup,
+            create,
+        )
+        .checking_form_by_time(BirthDate::must_be_past)
+        .prefetching(|tx, _, _: &CreateBeneficiary| secrets::prefetch_sealing_key(tx)),
         route::list(
             "/v1/beneficiaries",
             "List beneficiaries",

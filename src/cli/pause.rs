@@ -8,7 +8,7 @@ use super::{
     ByArgs, DatabaseArgs, carry_out, config, error_message, open, open_beside, print, record,
 };
 use crate::kernel::Now;
-use crate::operator::four_eyes::account_number;
+use crate::operator::four_eyes::number_of_account;
 use crate::pauses::{self, Operation};
 use crate::store::Tx;
 use crate::{decisions, operator};
@@ -87,7 +87,7 @@ impl PauseArgs {
         let account = self.account.clone();
         let subject = operator::pause_subject(operation, &account);
         let pause = move |tx: &mut dyn Tx, now: &mut Now| {
-            let number = account_number(tx, account.as_deref())?;
+            let number = number_of_account(tx, account.as_deref())?;
             decisions::record(tx, now, &subject, "pause", &by)?;
             Ok(pauses::pause(tx, now, operation, number, &by)?)
         };

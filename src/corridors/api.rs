@@ -83,7 +83,8 @@ fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, OperationE
         _ if cursor.is_some_and(|cursor| cursor.has_deprecated(contract)) => {
             ChainViewStatus::TokenDeprecated
         }
-        // No transfer is accepted before a node has shown that a changed contract is a token.
+        // Perhaps the settings name another contract than the one that is followed. Until a node
+        // has shown that it is a token, no transfer is created.
         _ if !is_followed => ChainViewStatus::NotFollowed,
         None => ChainViewStatus::NotFollowed,
         Some(seconds) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,

@@ -117,11 +117,11 @@ pub fn follow(
     else {
         return Ok(());
     };
-    // A node that lags behind the one asked before counts fewer confirmations of the same block.
-    // The stored count does not fall.
-    let is_same_block = deposit.block_number == Some(number);
+    // A node that lags behind the one asked before counts fewer confirmations. While the height is
+    // the same, the stored count does not fall, even if another block took its place.
+    let is_same_height = deposit.block_number == Some(number);
     deposit.confirmations =
-        if is_same_block { confirmations.max(deposit.confirmations) } else { confirmations };
+        if is_same_height { confirmations.max(deposit.confirmations) } else { confirmations };
     deposit.block_number = Some(number);
     deposit.block_time = Some(time);
     deposit.unseen_since = None;
@@ -132,8 +132,9 @@ pub fn follow(
     rows::update(tx, deposit, from)
 }
 
-/// Notes that the chain no longer shows a deposit: its block was replaced, or a real chain replaced
-/// the simulated one. The deposit keeps its identifier and has [`UNSEEN_SECONDS_MAX`] to come back.
+/// Notes that the chain no longer shows a deposit: its block was replaced, or the settings now name
+/// a real chain and the deposit was on the simulated one. The deposit keeps its identifier and has
+/// [`UNSEEN_SECONDS_MAX`] to come back.
 pub fn mark_unseen(
     tx: &mut dyn Tx,
     now: &mut Now,

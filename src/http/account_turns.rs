@@ -1,5 +1,6 @@
-//! Lets each account have, in each mode, one expensive request at a time, such as a statement or a
-//! replay, with a pause after each. An account that asks for many delays only its own requests.
+//! Lets each account have, in each mode and in this process, one expensive request at a time, such
+//! as a statement or a replay, with a pause after each. An account that asks for many delays only
+//! its own requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

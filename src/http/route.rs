@@ -479,7 +479,7 @@ pub fn nothing(_: &mut Context<'_>) -> Result<(), OperationError> {
 
 /// The `locate` of creations that a live key may request only once live mode is configured
 /// (beneficiaries, senders, quote locks, transfers).
-pub fn refuse_before_live(context: &mut Context<'_>) -> Result<(), OperationError> {
+pub fn refuse_live_key_before_setup(context: &mut Context<'_>) -> Result<(), OperationError> {
     if context.scope().livemode() && !context.services.is_live_configured() {
         let message = "Live mode is not configured on this server yet: live keys can read, and \
          create once the operator has set it up.";

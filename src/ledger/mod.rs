@@ -4,10 +4,11 @@
 //! (debited), so debits equal credits in every row. An exchange is two postings of one entry,
 //! linked by `entry_id`, each in its own currency.
 //!
-//! The signs are not those of an accountant's books. A posting is a flow: `from` is credited, `to`
-//! is debited, and a balance is debits less credits. So what belongs to the caller, the fees and
-//! the GST owed are all positive. `custody` is not what is held: it is the outside (the chain). Its
-//! balance is negative: all refunds less all deposits.
+//! Debit and credit are the other way round than in an accountant's books. For a deposit, an
+//! accountant debits the cash and credits the caller. Here a posting is a flow: it credits `from`
+//! (`custody`, which is not what is held but the outside, the chain) and debits `to` (`available`).
+//! A balance is debits less credits. So what belongs to the caller, the fees and the GST owed are
+//! all positive, and `custody` is negative: all refunds less all deposits.
 //!
 //! The postings of a payout of 1,000 USDT with a fee of 5, bought at 88 rupees:
 //!
@@ -37,7 +38,8 @@ crate::string_enum!(
     ///
     /// - `available`: final on the chain, and not yet used or held;
     /// - `processing`: funded, not exchanged yet, because no payout is instructed;
-    /// - `payout_processing`: rupees that are with the bank;
+    /// - `payout_processing`: rupees of payouts that are instructed and have no result yet; the
+    ///   bank may not have them yet;
     /// - `hold`: waiting for a decision, or owed back.
     ///
     /// It does not show the others:

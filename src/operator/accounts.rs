@@ -1,7 +1,7 @@
 //! Suspends and resumes accounts.
 
 use super::OperatorResult;
-use super::four_eyes::{RequestedAction, wait_for_second};
+use super::four_eyes::{RequestedAction, keep_for_second_person};
 use crate::decisions;
 use crate::kernel::{DecidedBy, Now, OperationError, Role};
 use crate::keys;
@@ -37,7 +37,7 @@ pub fn resume_account(
     decisions::require_operator(tx, by, Role::Operator)?;
     if keys::rows::is_suspended(tx, name)? == Some(true) {
         let asked = RequestedAction::ResumeAccount { account: name.to_owned() };
-        if let Some(waits) = wait_for_second(tx, now, settings, None, &asked, by)? {
+        if let Some(waits) = keep_for_second_person(tx, now, settings, None, &asked, by)? {
             return Ok(waits);
         }
     }

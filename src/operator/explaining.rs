@@ -1,7 +1,7 @@
 //! Records that the operator has explained a difference between the book and the bank's statements
 //! or a chain.
 
-use super::four_eyes::{RequestedAction, wait_for_second};
+use super::four_eyes::{RequestedAction, keep_for_second_person};
 use super::{OperatorResult, declined_about};
 use crate::decisions;
 use crate::kernel::id::kind;
@@ -41,7 +41,7 @@ pub fn explain(
         return Err(OperationError::Declined(text.into()));
     }
     let request = RequestedAction::Explain(asked.clone());
-    if let Some(waits) = wait_for_second(tx, now, settings, None, &request, by)? {
+    if let Some(waits) = keep_for_second_person(tx, now, settings, None, &request, by)? {
         return Ok(waits);
     }
     if let Some(id) = id {

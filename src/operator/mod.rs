@@ -37,7 +37,7 @@ use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::{self, holds, refunding};
-use four_eyes::{RequestedAction, wait_for_second};
+use four_eyes::{RequestedAction, keep_for_second_person};
 
 pub use accounts::{account_subject, resume_account, suspend_account};
 pub use explaining::{ExplainedDifference, explain};
@@ -117,7 +117,9 @@ pub fn decide(
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require_actor_and_reason(by, scope.mode())?;
     let asked = RequestedAction::Decide(id, decision.clone());
-    if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
+    if let Some(waits) =
+        keep_for_second_person(tx, now, &services.settings, Some(scope), &asked, by)?
+    {
         return Ok(waits);
     }
     decisions::record(tx, now, &id.to_string(), decision.word(), by)?;

@@ -2,7 +2,7 @@
 //! holds may be sent, which transaction sent one, and whether one may be sent although the bank
 //! paid its payout.
 
-use super::four_eyes::{RequestedAction, wait_for_second};
+use super::four_eyes::{RequestedAction, keep_for_second_person};
 use super::{
     OperatorDecision, OperatorResult, decide_hits, declined, declined_by, find_named, find_scope,
 };
@@ -75,7 +75,9 @@ pub fn set_refund_address(
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require_actor_and_reason(by, scope.mode())?;
     let asked = RequestedAction::RefundAddress(id, to_address);
-    if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
+    if let Some(waits) =
+        keep_for_second_person(tx, now, &services.settings, Some(scope), &asked, by)?
+    {
         return Ok(waits);
     }
     decisions::record(tx, now, &id.to_string(), "address", by)?;
@@ -136,7 +138,9 @@ pub fn mark_refund_sent(
     }
     let hash = transaction_hash.to_owned();
     let asked = RequestedAction::RefundSent { id, transaction_hash: hash, is_batch };
-    if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
+    if let Some(waits) =
+        keep_for_second_person(tx, now, &services.settings, Some(scope), &asked, by)?
+    {
         return Ok(waits);
     }
     decisions::record(tx, now, &id.to_string(), "complete", by)?;
@@ -171,7 +175,9 @@ pub fn release_refund(
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     decisions::require_actor_and_reason(by, scope.mode())?;
     let asked = RequestedAction::ReleaseRefund(id);
-    if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
+    if let Some(waits) =
+        keep_for_second_person(tx, now, &services.settings, Some(scope), &asked, by)?
+    {
         return Ok(waits);
     }
     decisions::record(tx, now, &id.to_string(), "release", by)?;

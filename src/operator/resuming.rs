@@ -1,7 +1,7 @@
 //! Ends pauses, and continues the payouts that waited for the end.
 
 use super::OperatorResult;
-use super::four_eyes::{RequestedAction, account_number, wait_for_second};
+use super::four_eyes::{RequestedAction, keep_for_second_person, number_of_account};
 use crate::kernel::{DecidedBy, Mode, Now, OperationError, Role, Scope};
 use crate::pauses::{self, Operation};
 use crate::services::Settings;
@@ -32,7 +32,7 @@ pub fn resume(
     by: &DecidedBy,
 ) -> OperatorResult {
     decisions::require_operator(tx, by, Role::Operator)?;
-    let number = account_number(tx, account.as_deref())?;
+    let number = number_of_account(tx, account.as_deref())?;
     let is_it =
         |pause: &pauses::Pause| (pause.operation, pause.account_number) == (operation, number);
     if !pauses::rows::all(tx)?.iter().any(is_it) {
@@ -43,7 +43,7 @@ pub fn resume(
         )));
     }
     let asked = RequestedAction::Resume { operation, account: account.clone() };
-    if let Some(waits) = wait_for_second(tx, now, settings, None, &asked, by)? {
+    if let Some(waits) = keep_for_second_person(tx, now, settings, None, &asked, by)? {
         return Ok(waits);
     }
     decisions::record(tx, now, &pause_subject(operation, &account), "resume", by)?;

@@ -137,9 +137,14 @@ const FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/quote_locks", "Lock an exchange rate", route::refuse_before_live, create)
-            .codes(&[Code::QuoteUnavailable, Code::ServicePaused])
-            .checking_form(one_amount),
+        route::post(
+            "/v1/quote_locks",
+            "Lock an exchange rate",
+            route::refuse_live_key_before_setup,
+            create,
+        )
+        .codes(&[Code::QuoteUnavailable, Code::ServicePaused])
+        .checking_form(one_amount),
         route::list(
             "/v1/quote_locks",
             "List quote locks",

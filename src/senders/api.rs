@@ -91,7 +91,7 @@ pub fn view(sender: Sender) -> SenderView {
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/senders", "Create a sender", route::refuse_before_live, create)
+        route::post("/v1/senders", "Create a sender", route::refuse_live_key_before_setup, create)
             .checking_form_by_time(BirthDate::must_be_past)
             .preflight(screen_ahead)
             .prefetching(|tx, _, form: &CreateSender| {

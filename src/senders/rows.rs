@@ -11,8 +11,9 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-// Written by hand and not with `stored!`: the macro makes a variable of each column, and takes the
-// column's name from it. That of `r#type` would be `r#type`.
+// Written by hand and not with `stored!`: the macro uses one identifier as a variable and as the
+// column's name in the SQL. For the column `type` it would have to be `r#type`, which is no name in
+// SQL.
 const COLUMNS: &str = "scope, id, name, type, country, email, address, date_of_birth, \
  nationality, identification_type, \
     identification_sealed, screening, metadata, created";

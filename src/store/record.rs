@@ -1,5 +1,5 @@
-//! How a type is stored: one declaration of its columns gives the column list of a SELECT, the
-//! insert, the update and the reading of a row.
+//! How a type is stored: one declaration of its columns makes the list `COLUMNS`, the statement
+//! `FIND`, and the functions `read`, `find` and `insert`; with columns that change, `update` too.
 
 /// Declares the columns of a table, in the order in which a row is read.
 ///

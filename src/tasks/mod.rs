@@ -1,5 +1,6 @@
-//! Work that is due later, one row each. The task worker (`workers/tasks.rs`) runs what is due. The
-//! advance of a test clock (`test_helpers/clock.rs`) runs what falls due through it.
+//! Work that is due later, one row each. The task worker (`workers/tasks.rs`) runs what is due.
+//! When a test clock is advanced, `test_helpers/clock.rs` itself runs the tasks that this makes
+//! due.
 
 mod rows;
 

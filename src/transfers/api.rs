@@ -285,12 +285,17 @@ pub fn routes() -> Vec<Route> {
         Code::QuoteLockMismatch,
     ];
     vec![
-        route::post("/v1/transfers", "Create a transfer", route::refuse_before_live, create)
-            .codes(CREATE_CODES)
-            .checking_form(funding_refused)
-            .prefetching(|tx, scope, form: &CreateTransfer| {
-                super::prefetch_for_create(tx, scope, &new_transfer(form.clone()))
-            }),
+        route::post(
+            "/v1/transfers",
+            "Create a transfer",
+            route::refuse_live_key_before_setup,
+            create,
+        )
+        .codes(CREATE_CODES)
+        .checking_form(funding_refused)
+        .prefetching(|tx, scope, form: &CreateTransfer| {
+            super::prefetch_for_create(tx, scope, &new_transfer(form.clone()))
+        }),
         route::list(
             "/v1/transfers",
             "List transfers",

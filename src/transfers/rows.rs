@@ -328,13 +328,13 @@ pub const BOOK_RULES: &[BookRule] = &[
     },
     BookRule {
         meaning: "a quote lock names a transfer that does not exist",
-        sql: "SELECT 'quote lock', l.id FROM quote_locks l LEFT JOIN transfers t ON t.scope = \
+        sql: "SELECT 'quote_lock', l.id FROM quote_locks l LEFT JOIN transfers t ON t.scope = \
          l.scope AND t.id = l.transfer_id \
               WHERE l.transfer_id IS NOT NULL AND t.id IS NULL LIMIT ?1",
     },
     BookRule {
         meaning: "two transfers share a quote lock",
-        sql: "SELECT 'quote lock', quote_lock_id FROM transfers GROUP BY scope, quote_lock_id \
+        sql: "SELECT 'quote_lock', quote_lock_id FROM transfers GROUP BY scope, quote_lock_id \
          HAVING COUNT(*) > 1 LIMIT ?1",
     },
     BookRule {

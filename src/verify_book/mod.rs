@@ -3,7 +3,7 @@
 mod rows;
 
 use crate::kernel::seal::{self, KEY_BYTES, Verifier, key_name, verifier_of};
-use crate::kernel::{StoreError, hex};
+use crate::kernel::{AnyId, ObjectKind, StoreError, hex};
 use crate::resource::StatusTable;
 use crate::store::{Database, Tx, meta, migrate};
 use crate::{audit, key_rotation, ledger, resources, secrets};
@@ -28,8 +28,8 @@ pub fn run(database: &Database) -> Result<BookReport, StoreError> {
     database.examine(examine)
 }
 
-/// Checks that one of these verifiers is that of the database's encryption key. Answers the fault,
-/// or `None`. A new database has no key yet, which is no fault.
+/// Checks that one of the keys with these verifiers ([`Verifier`]) is the one that the database
+/// names. Answers the fault, or `None`. A new database has no key yet, which is no fault.
 pub fn key_fault(
     database: &Database,
     verifiers: &[Verifier],
@@ -37,15 +37,12 @@ pub fn key_fault(
     let stored = database.examine(|tx| meta::read(tx, secrets::VERIFIER))?;
     let is_wrong = stored
         .is_some_and(|stored| !verifiers.iter().any(|verifier| seal::fits(&stored, verifier)));
-    Ok(is_wrong.then(|| {
-        "the encryption key is not the one that this database was made with, or was changed to"
-            .to_owned()
-    }))
+    Ok(is_wrong.then(|| "the encryption key is not the one that this database uses now".to_owned()))
 }
 
 /// Opens every sealed value with one of `keys`, and counts the values of each key. A value that
-/// none of the keys opens is a fault. So is the lack of a key that belongs to the database; then
-/// nothing else is checked.
+/// none of the keys opens is a fault. If none of `keys` is the one that the database seals with
+/// now, that is the only fault, and nothing is opened.
 pub fn sealed_values(
     database: &Database,
     keys: &[[u8; KEY_BYTES]],
@@ -79,9 +76,11 @@ pub fn sealed_values(
         ));
     }
     if found.unreadable_count > 0 {
+        let is_cut = found.unreadable_count > found.unreadable.len() as u64;
         report.faults.push(format!(
-            "{} sealed values open with no key that is given: {}",
+            "{} sealed values open with no key that is given{}: {}",
             found.unreadable_count,
+            if is_cut { ", among them" } else { "" },
             found.unreadable.join(", ")
         ));
     }
@@ -113,9 +112,13 @@ fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     let rules = resources::ALL.iter().flat_map(|resource| resource.book_rules);
     for rule in ledger::rows::BOOK_RULES.iter().chain(rules) {
         for (what, id) in rows::broken(tx, rule, FAULTS_SHOWN_MAX)? {
-            let id =
-                id.map(|id| format!(" {}", hex::encode(id).to_uppercase())).unwrap_or_default();
-            report.faults.push(format!("{}: {what}{id}", rule.meaning));
+            let value = id.as_deref().and_then(|id| id.try_into().ok()).map(u128::from_be_bytes);
+            let object = match (ObjectKind::parse(&what), value, id) {
+                (Some(kind), Some(value), _) => AnyId { kind, value }.to_string(),
+                (_, _, Some(id)) => format!("{what} {}", hex::encode(id)),
+                (_, _, None) => what,
+            };
+            report.faults.push(format!("{}: {object}", rule.meaning));
         }
     }
     let count = ledger::rows::postings_count(tx)?;

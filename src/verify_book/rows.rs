@@ -12,7 +12,8 @@ pub fn file_faults(tx: &mut dyn Tx) -> Result<Vec<String>, StoreError> {
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// The rows that break a rule: their subject, and an identifier if there is one.
+/// The rows that break a rule: for each a text that says what it is about, and an identifier if
+/// there is one.
 pub fn broken(
     tx: &mut dyn Tx,
     rule: &BookRule,

@@ -238,7 +238,7 @@ impl ApprovalRequest {
 /// the text for the operator. `None` means that the caller carries the decision out. Declined if
 /// the person has not proven who they are or may not decide, or if another request about the same
 /// subject waits.
-pub(super) fn wait_for_second(
+pub(super) fn keep_for_second_person(
     tx: &mut dyn Tx,
     now: &Now,
     settings: &Settings,
@@ -477,7 +477,10 @@ pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> Op
 
 /// The number of the account with this name; `None` without a name. Declined if there is no such
 /// account.
-pub fn account_number(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, OperationError> {
+pub fn number_of_account(
+    tx: &mut dyn Tx,
+    name: Option<&str>,
+) -> Result<Option<i64>, OperationError> {
     let Some(name) = name else { return Ok(None) };
     let accounts = keys::rows::accounts(tx)?;
     let found = (1..).zip(&accounts).find(|(_, (known, _))| known == name);
