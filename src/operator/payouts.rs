@@ -4,6 +4,7 @@
 use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named, not_taken};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, DecidedBy, Now, OperationError, Scope};
+use crate::pauses;
 use crate::payouts;
 use crate::payouts::state::{HoldReason, PayoutStatus};
 use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
@@ -77,7 +78,7 @@ pub(super) fn decide(
             let attention = journal::find(tx, payout.id)?.and_then(|found| found.attention);
             let is_refused =
                 matches!(attention, Some(Attention::FileRefused | Attention::RefusedForUs));
-            if !is_refused || !journal::queue_again(tx, payout.id)? {
+            if !is_refused || !journal::queue_again(tx, now, payout.id)? {
                 return Err(declined(
                     id,
                     "only a payout that the bank refused for a cause on our side is sent again",
@@ -129,10 +130,20 @@ pub(super) fn decide(
             };
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
-        // `submit` screens everybody again, with these clearances.
         (PayoutStatus::Hold, OperatorDecision::Approve) => {
-            let decided =
-                decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared, by)?;
+            if pauses::is_paused(tx, scope, pauses::Operation::Payouts)? {
+                let message = "payouts are paused: approve it once they go on";
+                return Err(declined(id, message));
+            }
+            // `submit` screens everybody again, with these clearances. What a limit holds had no
+            // hit when it was held; a later one is not what is decided here.
+            let decided = match payout.held_for {
+                Some(held_for) if held_for.is_limit() => String::new(),
+                _ => {
+                    let transfer = payout.transfer_id.any();
+                    decide_hits(tx, now, scope, transfer, HitDecision::Cleared, by)?
+                }
+            };
             let is_held_by_limit = payout.held_for.is_some_and(HoldReason::is_limit);
             let limits = if is_held_by_limit { LimitCheck::Waived } else { LimitCheck::Apply };
             paying::submit(tx, now, services, scope, payout.id, limits)?;

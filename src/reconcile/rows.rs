@@ -160,7 +160,8 @@ pub struct AwaitingOperator {
 }
 
 /// Payouts that wait for the operator because of what the bank reported. The [`Attention`]
-/// `returned_and_failed` asks nothing of the operator, so it is left out.
+/// `returned_and_failed` asks nothing of the operator, so it is left out. So is `paid_twice`, which
+/// [`paid_twice`] finds by the statements' lines.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -168,8 +169,8 @@ pub fn awaiting_operator(
     let sql = format!(
         "SELECT p.id, p.units, p.status = 'processing' AND COALESCE(p.failure_code, '') = \
          'outcome_unknown', i.attention, i.reason_code, i.reason_text {OF_INSTRUCTIONS} WHERE \
-         i.payout_id > ?1 AND i.attention IS NOT NULL AND i.attention <> 'returned_and_failed' \
-         ORDER BY p.id LIMIT ?2"
+         i.payout_id > ?1 AND i.attention IS NOT NULL AND i.attention NOT IN \
+         ('returned_and_failed', 'paid_twice') ORDER BY p.id LIMIT ?2"
     );
     let read = |mut row: Row| {
         Ok(AwaitingOperator {

@@ -12,6 +12,7 @@
 //! - `apply::ReportEffect`: what it changed, for the counts and the alarm.
 
 pub mod apply;
+pub mod lines;
 pub mod publish;
 pub mod receive;
 
@@ -38,6 +39,8 @@ use publish::Stopped;
 
 /// Unanswered payouts that one turn hands to the operator.
 const UNANSWERED_MAX: i64 = 500;
+/// The most files that one turn writes: what the bank reports must not wait for the rest.
+const FILES_IN_TURN_MAX: usize = 20;
 
 /// What the worker knows of the bank: its settings and folders, and what the last turn saw.
 pub struct Bank {
@@ -97,11 +100,26 @@ impl Bank {
     /// Like [`Bank::turn`], but adds what was done to `turn`, which the caller has even after an
     /// error.
     async fn take_turn(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
-        self.recover(app, turn).await?;
-        while self.publish(app, turn).await? > 0 {}
+        // What cannot be sent must not keep the service from reading what the bank reports.
+        let sent = self.send(app, turn).await;
+        if matches!(sent, Err(Stopped::FaultPoint)) {
+            return sent;
+        }
         self.receive(app, turn).await?;
         self.give_up_unanswered(app, turn).await?;
-        self.log_waits(app).await
+        self.log_waits(app).await?;
+        sent
+    }
+
+    /// Finishes files that a stop left unfinished, and writes the waiting payouts.
+    async fn send(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
+        self.recover(app, turn).await?;
+        for _ in 0..FILES_IN_TURN_MAX {
+            if self.publish(app, turn).await? == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Logs how many payouts of each method wait because the bank does not take that method now,

@@ -19,6 +19,7 @@ mod payouts;
 mod portal;
 mod process;
 mod reconciliation;
+mod second_payments;
 mod same_time;
 mod story;
 mod tampered;

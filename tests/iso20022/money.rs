@@ -123,7 +123,7 @@ impl Scene {
         (transfer, payout_id, message_id.to_owned())
     }
 
-    async fn attention(&self, payout_id: Id<kind::Payout>) -> Option<Attention> {
+    pub async fn attention(&self, payout_id: Id<kind::Payout>) -> Option<Attention> {
         let find = move |tx: &mut dyn Tx, _: &mut Now| Ok(rows::find(tx, payout_id)?);
         self.server.app.state.store.write(find).await.unwrap().unwrap().attention
     }

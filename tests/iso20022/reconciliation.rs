@@ -76,7 +76,7 @@ impl Scene {
     }
 
     /// Changes rows behind the service's back.
-    async fn execute(&self, sql: &'static str) {
+    pub async fn execute(&self, sql: &'static str) {
         let execute = move |tx: &mut dyn Tx, _: &mut Now| Ok(tx.execute(sql, &[])?);
         assert!(self.server.app.state.store.write(execute).await.unwrap() > 0, "{sql}");
     }

@@ -20,6 +20,17 @@ use crate::rails::port::PaymentMethod;
 const CANDIDATES_MAX: usize = 64;
 /// Labels: words after which a UTR follows.
 const LABELS: &[&str] = &["UTR", "UTRNO", "UTRNUMBER", "UTRREF"];
+/// What banks write into an element that they have to fill and have no reference for.
+const NO_REFERENCES: &[&str] =
+    &["NONREF", "NOTPROVIDED", "NOTAVAILABLE", "NOREF", "NOREFERENCE", "NONE", "UNKNOWN", "NULL"];
+
+/// Whether a text only says that there is no reference, as `NONREF` and `NOT PROVIDED` do.
+pub fn is_filler(text: &str) -> bool {
+    let letters: String =
+        text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_uppercase();
+    NO_REFERENCES.contains(&letters.as_str())
+}
+
 /// Words that can stand between a label and the reference.
 const FILLERS: &[&str] = &["NO", "NUMBER", "NUM", "REF", "IS", "ID"];
 
@@ -153,6 +164,9 @@ impl References {
     }
 
     fn push(&mut self, element: ReferenceElement, text: &str, is_labelled: bool) {
+        if is_filler(text) {
+            return;
+        }
         let candidate = Candidate { element, text: text.to_owned(), is_labelled };
         if self.candidates.len() < CANDIDATES_MAX && !self.candidates.contains(&candidate) {
             self.candidates.push(candidate);

@@ -3,7 +3,7 @@
 use super::xml::Element;
 use crate::kernel::{Currency, Money};
 use crate::rails::files::format::FileError;
-use crate::rails::files::references::{ReferenceElement, References};
+use crate::rails::files::references::{ReferenceElement, References, is_filler};
 use crate::rails::files::reports::{Reason, Sign};
 use crate::rails::files::values::{Day, inr};
 
@@ -26,6 +26,12 @@ pub fn reference_at(element: &Element, path: &str) -> Result<Option<String>, Fil
         )));
     }
     Ok(Some(text.to_owned()))
+}
+
+/// A text at a path that may be a reference of the bank's. `None` also for one that is none: it is
+/// too long, has control characters, or is a filler such as `NONREF`.
+pub fn possible_reference_at(element: &Element, path: &str) -> Option<String> {
+    reference_at(element, path).ok().flatten().filter(|text| !is_filler(text))
 }
 
 /// An amount in INR, the account's currency.

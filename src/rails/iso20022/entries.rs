@@ -1,6 +1,6 @@
 //! Reads one entry (`Ntry`) of a statement or notification into its movements.
 
-use super::elements::{amount, code_at, day, reason_in, reference_at, sign};
+use super::elements::{amount, code_at, day, possible_reference_at, reason_in, reference_at, sign};
 use super::xml::Element;
 use crate::kernel::Money;
 use crate::rails::files::format::FileError;
@@ -41,7 +41,7 @@ pub fn read(
     let is_single = details.len() == 1;
     let mut template = StatementLine::zero(entry_sign, booking_day);
     template.value_day = value_day;
-    template.entry_reference = reference_at(entry, "AcctSvcrRef")?;
+    template.entry_reference = possible_reference_at(entry, "AcctSvcrRef");
     template.place = place.to_owned();
     // A return that the bank books as a reversal is still a return.
     template.is_reversal = is_marked_reversal && !is_return(entry)?;
@@ -98,7 +98,7 @@ fn add_entry_references(entry: &Element, line: &mut StatementLine) -> Result<(),
     if let Some(text) = &line.entry_reference {
         line.references.add(ReferenceElement::AcctSvcrRef, text);
     }
-    if let Some(text) = reference_at(entry, "NtryRef")? {
+    if let Some(text) = possible_reference_at(entry, "NtryRef") {
         line.references.add(ReferenceElement::NtryRef, &text);
     }
     for text in entry.all("AddtlNtryInf") {
@@ -166,14 +166,14 @@ fn read_details(details: &Element, line: &mut StatementLine) -> Result<(), FileE
         ("AcctSvcrRef", ReferenceElement::AcctSvcrRef),
         ("TxId", ReferenceElement::TxId),
     ] {
-        let Some(text) = reference_at(refs, name)? else { continue };
+        let Some(text) = possible_reference_at(refs, name) else { continue };
         line.references.add(element, &text);
         if element == ReferenceElement::AcctSvcrRef {
             line.entry_reference = Some(text);
         }
     }
     for proprietary in refs.all("Prtry") {
-        if let Some(text) = reference_at(proprietary, "Ref")? {
+        if let Some(text) = possible_reference_at(proprietary, "Ref") {
             line.references.add(ReferenceElement::Prtry, &text);
         }
     }

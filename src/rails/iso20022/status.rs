@@ -1,6 +1,6 @@
 //! Reads what a status report (pain.002) says of a payment file, its batches and its payments.
 
-use super::elements::{amount, identity, reason_in, reference_at};
+use super::elements::{amount, identity, possible_reference_at, reason_in, reference_at};
 use super::xml::Element;
 use crate::rails::files::format::FileError;
 use crate::rails::files::reasons;
@@ -84,7 +84,7 @@ fn read_payment(payment: &Element, place: &str) -> Result<Option<PaymentStatus>,
     for (name, element) in
         [("ClrSysRef", ReferenceElement::ClrSysRef), ("AcctSvcrRef", ReferenceElement::AcctSvcrRef)]
     {
-        if let Some(text) = reference_at(payment, name)? {
+        if let Some(text) = possible_reference_at(payment, name) {
             references.add(element, &text);
         }
     }

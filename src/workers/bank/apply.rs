@@ -15,10 +15,8 @@ use crate::payouts::{self, Payout};
 use crate::rails::BankReport;
 use crate::rails::files::reasons;
 use crate::rails::files::references::{References, UtrFinding};
-use crate::rails::files::reports::{Reason, RefusalMeaning, Sign, StatementLine};
-use crate::rails::files::rows::{
-    self, Attention, InstructionStatus, Journalled, LinePlace, Matching,
-};
+use crate::rails::files::reports::{Reason, RefusalMeaning};
+use crate::rails::files::rows::{self, Attention, InstructionStatus, Journalled, Matching};
 use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{EndToEndId, MessageId, Utr};
 use crate::services::Services;
@@ -86,7 +84,7 @@ struct ReportedPayment<'a> {
 
 /// The instruction that a report is about. `Err` says why none fits: it is unknown, it was never
 /// sent, or its amount differs.
-fn find_instruction(
+pub(super) fn find_instruction(
     tx: &mut dyn Tx,
     report: &PaymentReport,
 ) -> Result<Result<Journalled, Matching>, StoreError> {
@@ -95,9 +93,7 @@ fn find_instruction(
         return Ok(Err(Matching::UnknownReference));
     };
     // A bank cannot know of what was never sent.
-    let is_known =
-        matches!(instruction.status, InstructionStatus::Published | InstructionStatus::Unknown);
-    if !is_known && !instruction.was_published {
+    if !instruction.may_be_known() {
         return Ok(Err(Matching::UnknownReference));
     }
     let expected = Money::new(instruction.units, Currency::Inr);
@@ -148,8 +144,22 @@ impl ReportedPayment<'_> {
                 Attention::ReturnedWhileProcessing
                     | Attention::Reversed
                     | Attention::RefusedAfterPaid
+                    | Attention::PaidAndSentAgain
+                    | Attention::PaidTwice
             )
         )
+    }
+
+    /// Whether the bank's refusal for a cause on our side lets the operator send the payment again,
+    /// or it waits for that already.
+    fn may_go_out_again(&self) -> bool {
+        let is_queued_again =
+            self.instruction.status == InstructionStatus::Queued && self.instruction.was_published;
+        is_queued_again
+            || matches!(
+                self.instruction.attention,
+                Some(Attention::FileRefused | Attention::RefusedForUs)
+            )
     }
 
     /// Marks the payout for the operator; one that is processing gets an unknown outcome.
@@ -220,7 +230,15 @@ impl ReportedPayment<'_> {
             }
             _ => {
                 self.note_entry(tx)?;
-                return Ok(ReportEffect::Ignored);
+                // Two references are certainly two payments. If one comes back, the other stands,
+                // so the operator decides.
+                let is_twice = utr
+                    .zip(self.instruction.reference.as_deref())
+                    .is_some_and(|(utr, known)| utr.as_str() != known);
+                return match is_twice && self.report.is_booked && !self.was_contradicted() {
+                    true => self.raise_attention(tx, now, Attention::PaidTwice),
+                    false => Ok(ReportEffect::Ignored),
+                };
             }
         }
         self.note_entry(tx)?;
@@ -231,6 +249,10 @@ impl ReportedPayment<'_> {
             UtrFinding::One(utr, _) => utr,
             UtrFinding::Ambiguous if self.report.is_booked => {
                 return self.raise_attention(tx, now, Attention::ReferenceUnclear);
+            }
+            // The bank says that it paid what it had refused. So it must not go out again.
+            UtrFinding::Ambiguous | UtrFinding::None if self.may_go_out_again() => {
+                return self.raise_attention(tx, now, Attention::RefusedAfterPaid);
             }
             // A payment without a reference is not proven yet: the notification or the statement
             // brings the reference.
@@ -243,8 +265,15 @@ impl ReportedPayment<'_> {
             tracing::warn!(payout = %self.payout.id, "the bank's reference has an unusual form");
         }
         let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };
-        // If the operator queued it again, it was paid from an earlier file after all.
-        let is_going_out = self.instruction.status == InstructionStatus::Writing;
+        // It was paid from an earlier file, and a later one is being written or with the bank.
+        let is_of_earlier_file = self
+            .report
+            .message_id
+            .zip(self.instruction.message_id)
+            .is_some_and(|(reported, last)| reported != last);
+        let is_going_out =
+            self.instruction.status == InstructionStatus::Writing || is_of_earlier_file;
+        // If the operator queued it again, it does not go out.
         rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
         rows::stop_waiting(tx, self.payout.id, Some(utr.as_str()))?;
@@ -267,8 +296,12 @@ impl ReportedPayment<'_> {
         now: &mut Now,
         attention: Attention,
     ) -> Result<ReportEffect, StoreError> {
-        paying::hold_refund(tx, &self.payout, attention.as_str())?;
-        self.raise_attention(tx, now, attention)
+        let outcome = self.raise_attention(tx, now, attention)?;
+        // The same debit on a later statement holds no refund that the operator has released.
+        if outcome != ReportEffect::Ignored {
+            paying::hold_refund(tx, &self.payout, attention.as_str())?;
+        }
+        Ok(outcome)
     }
 
     fn refused(
@@ -349,152 +382,4 @@ impl ReportedPayment<'_> {
             _ => Ok(ReportEffect::Ignored),
         }
     }
-}
-
-/// The payment that was made under one of the references, if there is exactly one.
-fn payment_under<'a>(
-    tx: &mut dyn Tx,
-    references: impl Iterator<Item = &'a str>,
-) -> Result<Option<EndToEndId>, StoreError> {
-    let mut found = None;
-    for reference in references {
-        match (rows::paid_under(tx, reference)?.map(EndToEndId::of), found) {
-            (Some(id), Some(other)) if id != other => return Ok(None),
-            (Some(id), _) => found = Some(id),
-            (None, _) => {}
-        }
-    }
-    Ok(found)
-}
-
-/// Applies a booked movement, and stores it if it has a `place` on a statement.
-pub fn line(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    file: AppliedFile<'_>,
-    line: &StatementLine,
-    place: Option<LinePlace>,
-) -> Result<ReportEffect, StoreError> {
-    if let Some(payouts) = booked_together(tx, line)? {
-        return shared_debit(tx, now, file, line, place, &payouts);
-    }
-    let event = match line.sign {
-        Sign::Debit => ReportedEvent::Paid,
-        Sign::Credit if line.is_reversal => ReportedEvent::Reversed,
-        Sign::Credit => ReportedEvent::Returned,
-    };
-    let mut end_to_end_id = line.end_to_end_id;
-    let mut is_in_text = false;
-    // Money can come back without an end-to-end identifier, with only the reference that it was
-    // sent under. Anybody can write a reference into the text of a payment, so it counts only in
-    // elements that the bank fills.
-    if end_to_end_id.is_none() && line.sign == Sign::Credit {
-        end_to_end_id = payment_under(tx, line.references.from_bank_only())?;
-        is_in_text = end_to_end_id.is_none() && payment_under(tx, line.references.all())?.is_some();
-    }
-    let report = PaymentReport {
-        end_to_end_id,
-        amount: Some(line.amount),
-        event,
-        is_whole_refused: false,
-        is_booked: true,
-        message_id: None,
-        reason: line.reason.clone(),
-        references: line.references.clone(),
-        entry_reference: line.entry_reference.clone(),
-    };
-    let instruction = find_instruction(tx, &report)?;
-    // A debit that reverses a credit could be a second payment, so a person must look.
-    let is_reversing_debit = line.is_reversal && line.sign == Sign::Debit;
-    let matching = match &instruction {
-        Ok(_) if is_reversing_debit => Matching::Reversal,
-        Ok(_) => Matching::Payout,
-        Err(Matching::NoReference) if is_in_text => Matching::ReferenceInText,
-        Err(Matching::NoReference) if line.other_reference.is_some() => Matching::UnknownReference,
-        Err(matching) => *matching,
-    };
-    if let Some(place) = place {
-        let payout = match (&instruction, report.end_to_end_id) {
-            (Ok(instruction), _) => Some(instruction.clone()),
-            (Err(_), Some(id)) => rows::find(tx, id.payout_id())?,
-            (Err(_), None) => None,
-        };
-        let utr = payout.as_ref().and_then(|payout| {
-            let own = [file.settings.debit_account_number()];
-            let elements = &file.settings.profile.reference_elements;
-            match line.references.utr(payout.method, elements, &own) {
-                UtrFinding::One(utr, _) => Some(utr),
-                _ => None,
-            }
-        });
-        if !rows::insert_line(tx, now, &place, line, matching, payout.as_ref(), utr.as_ref())? {
-            return Ok(ReportEffect::Ignored);
-        }
-    }
-    if matching != Matching::Payout {
-        return Ok(ReportEffect::Unmatched(matching));
-    }
-    payment(tx, now, file, &report)
-}
-
-/// The payouts that one debit paid together: those that it names, or those of the batch that it
-/// names. `None` unless all were sent and their amounts add up to the debit's.
-fn booked_together(
-    tx: &mut dyn Tx,
-    line: &StatementLine,
-) -> Result<Option<Vec<Journalled>>, StoreError> {
-    if line.sign != Sign::Debit || line.is_reversal {
-        return Ok(None);
-    }
-    let mut found = Vec::new();
-    for id in &line.members {
-        found.extend(rows::find(tx, id.payout_id())?);
-    }
-    if line.members.is_empty()
-        && let Some((id, method)) = line.other_reference.as_deref().and_then(MessageId::of_batch)
-    {
-        found = rows::of_message(tx, id)?;
-        found.retain(|instruction| instruction.method == method);
-    }
-    let sum = found.iter().try_fold(0_i64, |sum, one| sum.checked_add(one.units));
-    let is_whole = !found.is_empty()
-        && (line.members.is_empty() || found.len() == line.members.len())
-        && found.iter().all(|one| one.was_published)
-        && sum == Some(line.amount.units);
-    Ok(is_whole.then_some(found))
-}
-
-/// Applies a debit that paid several payouts. It names no reference for any single one, so none
-/// settles by it. Payouts that had failed now wait for the operator; the answer names these.
-fn shared_debit(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    file: AppliedFile<'_>,
-    line: &StatementLine,
-    place: Option<LinePlace>,
-    payouts: &[Journalled],
-) -> Result<ReportEffect, StoreError> {
-    if let Some(place) = place
-        && !rows::insert_shared_line(tx, now, &place, line, payouts)?
-    {
-        return Ok(ReportEffect::Ignored);
-    }
-    let mut waiting = Vec::new();
-    for instruction in payouts {
-        let report = PaymentReport {
-            end_to_end_id: Some(EndToEndId::of(instruction.payout_id)),
-            amount: None,
-            event: ReportedEvent::Paid,
-            is_whole_refused: false,
-            is_booked: true,
-            message_id: None,
-            reason: Reason::default(),
-            references: References::new(),
-            entry_reference: None,
-        };
-        if let ReportEffect::Attention(found) = payment(tx, now, file, &report)? {
-            waiting.extend(found);
-        }
-    }
-    Ok(if waiting.is_empty() { ReportEffect::Ignored } else { ReportEffect::Attention(waiting) })
 }

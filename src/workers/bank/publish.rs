@@ -34,6 +34,7 @@ use crate::rails::files::format::{PaymentOrder, Remitter};
 use crate::rails::files::rows::{self, InstructionStatus, Journalled, MessageStatus};
 use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{EndToEndId, MessageId};
+use crate::screening::Screening;
 use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
@@ -394,6 +395,14 @@ fn order(
     let beneficiary =
         beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
     let sender = senders::rows::find(tx, scope, transfer.sender_id)?.ok_or_else(lost)?;
+    // The instruction may have waited for days, for the bank's hours or a pause, and somebody may
+    // have been listed or refused meanwhile.
+    if !beneficiary.is_payable() {
+        return Ok(Err(Unwritten::Impossible("the beneficiary may not be paid any more")));
+    }
+    if sender.screening != Screening::Clear {
+        return Ok(Err(Unwritten::Impossible("the sender may not send any more")));
+    }
     let Ok(account_number) = beneficiaries::open_account_number(&beneficiary, services) else {
         return Ok(Err(Unwritten::Impossible("the account number cannot be opened")));
     };

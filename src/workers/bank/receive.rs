@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::apply::{self, AppliedFile, PaymentReport, ReportEffect, ReportedEvent};
+use super::lines;
 use super::publish::Stopped;
 use super::{Bank, TurnReport};
 use crate::app_state::AppState;
@@ -272,7 +273,7 @@ impl Bank {
                             .write(move |tx, now| {
                                 let (services, settings) = (&services, &settings);
                                 let file = AppliedFile { services, settings, sha256: &sha256 };
-                                Ok(apply::line(tx, now, file, &line, place)?)
+                                Ok(lines::line(tx, now, file, &line, place)?)
                             })
                             .await?;
                         count(app, &mut counts, turn, outcome);

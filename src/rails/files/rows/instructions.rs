@@ -29,6 +29,7 @@ crate::string_enum!(
         PaidAfterFailed "paid_after_failed",
         PaidAgain "paid_again",
         PaidAndSentAgain "paid_and_sent_again",
+        PaidTwice "paid_twice",
         ReturnedWhileProcessing "returned_while_processing",
         Reversed "reversed",
         FileRefused "file_refused",
@@ -55,6 +56,10 @@ impl Attention {
             Attention::PaidAndSentAgain => {
                 "the bank paid it from an earlier file while it went out in a new one: have the \
                  bank stop the second payment, then `hundi reconcile --accept PAYOUT`"
+            }
+            Attention::PaidTwice => {
+                "the bank paid it twice, under two references: ask the bank for one of the \
+                 payments, then `hundi reconcile --accept PAYOUT`"
             }
             Attention::ReturnedWhileProcessing => {
                 "the money came back before the payment was confirmed: ask the bank, then `hundi \
@@ -107,6 +112,14 @@ pub struct Journalled {
     pub reason: Reason,
     /// Whether a file with it was recorded as published, now or before it was queued again.
     pub was_published: bool,
+}
+
+impl Journalled {
+    /// Whether the bank may know of it: a file with it was published, or may have been.
+    pub fn may_be_known(&self) -> bool {
+        self.was_published
+            || matches!(self.status, InstructionStatus::Published | InstructionStatus::Unknown)
+    }
 }
 
 const INSTRUCTION_COLUMNS: &str = "payout_id, scope, units, method, status, message_id, \
@@ -394,17 +407,24 @@ pub fn awaiting_operator(
 /// identifier. In Unix seconds.
 fn payouts_explained_at(tx: &mut dyn Tx) -> Result<HashMap<String, i64>, StoreError> {
     let sql = "SELECT subject, MAX(closed_at) FROM bank_closed_differences WHERE kind IN \
-               ('paid_after_failed', 'held_for_decision', 'outcome_unknown') GROUP BY subject";
+               ('paid_after_failed', 'paid_twice', 'held_for_decision', 'outcome_unknown') GROUP \
+               BY subject";
     tx.rows(sql, &[])?.into_iter().map(|mut row| Ok((row.text()?, row.int()?))).collect()
 }
 
 /// Queues an instruction again for a new file, under the same identity, because the operator says
 /// that the bank did not take it. Removes its attention. `false` unless it is published or unknown.
-pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
+/// One whose file may have been published counts as published from now on, because the bank
+/// answered it.
+pub fn queue_again(
+    tx: &mut dyn Tx,
+    now: &Now,
+    payout_id: Id<kind::Payout>,
+) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'queued', message_id = NULL, is_answered = \
-               FALSE, attention = NULL, attention_at = NULL WHERE payout_id = ?1 AND status IN \
-               ('published', 'unknown')";
-    Ok(tx.execute(sql, values![payout_id])? == 1)
+               FALSE, attention = NULL, attention_at = NULL, published_at = COALESCE(published_at, \
+               ?2) WHERE payout_id = ?1 AND status IN ('published', 'unknown')";
+    Ok(tx.execute(sql, values![payout_id, now.instant()])? == 1)
 }
 
 /// The method and the time of publication of instructions that were published at or before `until`
