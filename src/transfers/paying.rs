@@ -17,8 +17,6 @@ use crate::payouts::{self, Payout, PayoutFailure};
 use crate::rails::{BankReport, FailureCode, FailureSource, PaymentMethod, Reporting};
 use crate::refunds;
 use crate::refunds::state::{RefundKind, RefundReason};
-use crate::screening::hit::HitDecision;
-use crate::screening::rows as hits;
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
@@ -117,9 +115,12 @@ pub enum LimitCheck {
     Waived,
 }
 
+/// How often a payout that waits for the end of a pause is looked at.
+const PAUSED_LOOK_MILLISECONDS: i64 = 3_600_000;
+
 /// Gives the bank the instruction, once: only for a payout that is `initialized` or on hold. The
 /// payout is put on hold instead if its beneficiary cannot be paid now, if somebody concerned is on
-/// a list, or if a limit has no room for it. Does nothing while payouts are paused.
+/// a list, or if a limit has no room for it. While payouts are paused, it looks again every hour.
 pub fn submit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -133,12 +134,17 @@ pub fn submit(
         return Ok(());
     }
     if pauses::is_paused(tx, scope, pauses::Operation::Payouts)? {
-        // `submit_waiting` schedules it again once the pause has ended.
+        // `submit_waiting` schedules it once the pause has ended. If that does not come to all
+        // payouts, this does.
+        if payout.status == PayoutStatus::Initialized {
+            let due = now.business_milliseconds() + PAUSED_LOOK_MILLISECONDS;
+            tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, id, due)?;
+        }
         return Ok(());
     }
     let (mut transfer, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
     if !beneficiary.is_payable() {
-        let is_review = is_under_review(tx, &beneficiary)?;
+        let is_review = screening::is_under_review(tx, &beneficiary)?;
         let reason = if is_review { HoldReason::Screening } else { HoldReason::Beneficiary };
         if payout.status == PayoutStatus::Initialized {
             // Locked, so that a transaction that makes the beneficiary payable again finds this
@@ -399,16 +405,6 @@ pub fn hold_refund(tx: &mut dyn Tx, payout: &Payout, reason: &str) -> Result<(),
     }
 }
 
-/// Whether a beneficiary cannot be paid because the operator still has to decide about screening
-/// hits.
-fn is_under_review(tx: &mut dyn Tx, beneficiary: &Beneficiary) -> Result<bool, StoreError> {
-    if beneficiary.payouts_disabled_reason != Some(PayoutsDisabledReason::ComplianceHold) {
-        return Ok(false);
-    }
-    let hits = hits::of_subject(tx, beneficiary.scope, beneficiary.id.any())?;
-    Ok(hits.iter().all(|hit| hit.decision != Some(HitDecision::Refused)))
-}
-
 /// Ends a payout that was never sent. The operator refused it or its beneficiary, or the
 /// beneficiary could not be paid for 24 hours.
 pub fn refuse_held(
@@ -448,7 +444,7 @@ pub fn look_at_held(
         return Ok(());
     };
     let (_, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
-    if beneficiary.is_payable() || is_under_review(tx, &beneficiary)? {
+    if beneficiary.is_payable() || screening::is_under_review(tx, &beneficiary)? {
         submit(tx, now, services, scope, id, LimitCheck::Apply)?;
         return match payouts::rows::find(tx, scope, id)? {
             Some(payout) if payout.status == PayoutStatus::Hold => {

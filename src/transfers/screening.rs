@@ -7,13 +7,15 @@
 use std::collections::BTreeSet;
 
 use super::Transfer;
+use crate::beneficiaries::state::PayoutsDisabledReason;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::chains::address::ChainAddress;
 use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::screening::hit::HitDecision;
 use crate::screening::hits;
-use crate::screening::{Screening, ScreeningFinding, ScreeningHit, UNREADABLE};
+use crate::screening::{Screening, ScreeningFinding, ScreeningHit, UNREADABLE, rows};
 use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
@@ -106,4 +108,17 @@ fn are_too_many_payers(
     let finding = ScreeningFinding::of(vec![hit]);
     let kept = hits::keep(tx, now, transfer.scope, id.any(), &finding, &basis)?;
     Ok(kept != Screening::Clear)
+}
+
+/// Whether a beneficiary cannot be paid because the operator still has to decide about screening
+/// hits.
+pub(super) fn is_under_review(
+    tx: &mut dyn Tx,
+    beneficiary: &Beneficiary,
+) -> Result<bool, StoreError> {
+    if beneficiary.payouts_disabled_reason != Some(PayoutsDisabledReason::ComplianceHold) {
+        return Ok(false);
+    }
+    let hits = rows::of_subject(tx, beneficiary.scope, beneficiary.id.any())?;
+    Ok(hits.iter().all(|hit| hit.decision != Some(HitDecision::Refused)))
 }
