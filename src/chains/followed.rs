@@ -15,7 +15,7 @@ use super::heights::{SeenHeight, SeenHeights};
 use super::port::{ChainKind, ChainNode, FinalBlock, NodeError};
 use super::rows::{Identity, TokenContract};
 use super::settings::ChainSettings;
-use super::verify::{self, BEHIND_SECONDS_MAX, FinalView, VerifyError};
+use super::verify::{self, AHEAD_SECONDS_MAX, BehindRule, FinalView, VerifyError};
 use super::{finality_blocks, kind_named};
 use crate::kernel::Mode;
 use crate::metrics::ChainFigures;
@@ -237,9 +237,13 @@ impl FollowedChain {
             }
         }
         blocks.sort_by_key(|(_, block)| -block.number);
+        let rule = BehindRule {
+            now: latest - AHEAD_SECONDS_MAX,
+            is_depth_known: finality_blocks(self.settings.chain_id).is_some(),
+        };
         if let Some((_, first)) = blocks.first() {
             let is_far_behind = |block: &&(&dyn ChainNode, FinalBlock)| {
-                first.time - block.1.time > BEHIND_SECONDS_MAX
+                rule.is_far_behind(first.time, block.1.time)
             };
             missing.extend(
                 blocks
@@ -249,7 +253,8 @@ impl FollowedChain {
             );
         }
         self.stats.nodes_missing.store(missing.len(), Ordering::Relaxed);
-        let Some(final_view) = verify::final_view(blocks.iter().map(|(_, block)| block)) else {
+        let Some(final_view) = verify::final_view(blocks.iter().map(|(_, block)| block), rule)
+        else {
             return Err(FollowError::NoNode(
                 missing
                     .iter()

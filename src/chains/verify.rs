@@ -39,9 +39,31 @@ pub enum VerifyError {
 /// How far a block may be ahead of the store's clock. Producers' clocks agree within a few seconds;
 /// the store's clock can be wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
-/// If the final blocks of all other nodes are more than this many seconds older than the highest
-/// one, the node with the highest one is followed alone.
+/// A node whose final block is more than this many seconds older than the highest one is far
+/// behind, on a chain of which it is known how many blocks above the final one there are at least.
+/// There a node that is followed alone cannot call a block final too early by much.
 pub const BEHIND_SECONDS_MAX: i64 = 600;
+/// On any other chain a node is far behind only if its final block is also this old by the store's
+/// clock. Otherwise one node that calls its newest block final would seem to be ahead of all others
+/// and be followed alone: final blocks of Ethereum are 13 to 19 minutes old, those of its layer 2
+/// half an hour.
+pub const FINAL_AGE_SECONDS_MAX: i64 = 3_600;
+
+/// What tells whether a node is far behind.
+#[derive(Clone, Copy, Debug)]
+pub struct BehindRule {
+    /// The present by the store's clock, in Unix seconds.
+    pub now: i64,
+    /// Whether the least number of blocks above the final one is known.
+    pub is_depth_known: bool,
+}
+
+impl BehindRule {
+    pub const fn is_far_behind(self, highest_time: i64, time: i64) -> bool {
+        highest_time - time > BEHIND_SECONDS_MAX
+            && (self.is_depth_known || self.now - time > FINAL_AGE_SECONDS_MAX)
+    }
+}
 
 /// Up to where the final view is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +74,17 @@ pub struct FinalView {
 }
 
 /// The final view, from the block that each node calls final. It ends with the highest block that
-/// two nodes call final. One node is believed alone if no other answers, or if all others are more
-/// than [`BEHIND_SECONDS_MAX`] behind it. `None` if there is no block.
-pub fn final_view<'a>(blocks: impl IntoIterator<Item = &'a FinalBlock>) -> Option<FinalView> {
+/// two nodes call final. One node is believed alone if no other answers, or if all others are far
+/// behind it. `None` if there is no block.
+pub fn final_view<'a>(
+    blocks: impl IntoIterator<Item = &'a FinalBlock>,
+    rule: BehindRule,
+) -> Option<FinalView> {
     let mut blocks: Vec<&FinalBlock> = blocks.into_iter().collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.number));
     match blocks.as_slice() {
         [] => None,
-        [first, second, ..] if first.time - second.time <= BEHIND_SECONDS_MAX => {
+        [first, second, ..] if !rule.is_far_behind(first.time, second.time) => {
             Some(FinalView { height: second.number, is_checked: true })
         }
         [first, ..] => Some(FinalView { height: first.number, is_checked: false }),
@@ -380,6 +405,25 @@ mod tests {
     }
 
     #[test]
+    fn one_node_that_is_ahead_does_not_overrule_the_others() {
+        let block = |number, time| FinalBlock { number, time, header: None };
+        // The newest block called final, beside one and two honest nodes of Ethereum, whose final
+        // block is 15 minutes old.
+        let (newest, honest) = (block(1_075, 100_000), block(1_000, 99_100));
+        let also = block(1_001, 99_112);
+        let rule = |now, is_depth_known| BehindRule { now, is_depth_known };
+        let checked = |height| Some(FinalView { height, is_checked: true });
+        let ethereum = rule(100_000, false);
+        assert_eq!(final_view([&newest, &honest], ethereum), checked(1_000));
+        assert_eq!(final_view([&newest, &honest, &also], ethereum), checked(1_001));
+        // Where the depth is known, and for a node that stands still, the lone node is believed.
+        let alone = Some(FinalView { height: 1_075, is_checked: false });
+        assert_eq!(final_view([&newest, &honest], rule(100_000, true)), alone);
+        let later = rule(99_100 + FINAL_AGE_SECONDS_MAX + 1, false);
+        assert_eq!(final_view([&newest, &honest], later), alone);
+    }
+
+    #[test]
     fn final_is_what_two_nodes_call_so() {
         let (far, near) = (BEHIND_SECONDS_MAX + 1, BEHIND_SECONDS_MAX);
         let checked = |height| Some(FinalView { height, is_checked: true });
@@ -407,7 +451,8 @@ mod tests {
                             time: *time,
                             header: None,
                         })
-                        .collect::<Vec<_>>()
+                        .collect::<Vec<_>>(),
+                    BehindRule { now: 5_000, is_depth_known: true },
                 ),
                 expected,
                 "{told:?}"

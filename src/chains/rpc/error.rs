@@ -25,6 +25,8 @@ pub(super) fn is_rate_limit(text: &str) -> bool {
         "daily usage",
         "suspended for",
         "asks too often",
+        "compute units per second",
+        "capacity limit exceeded",
     ]
     .iter()
     .any(|known| lower.contains(known))
@@ -56,6 +58,10 @@ impl RpcErrorBody {
         let is_about_tag =
             lower.split(|letter: char| !letter.is_alphanumeric()).any(|word| word.ends_with("tag"));
         match self.code {
+            // A contract's own words, which anybody can write: they say nothing of the node.
+            3 => NodeError::Refused(text),
+            _ if says(&["revert"]) => NodeError::Refused(text),
+            429 => NodeError::Limited(text),
             -32601 => NodeError::MethodMissing(text),
             // Checked before the codes below, because some gateways say -32005 for too many
             // requests too.
@@ -67,6 +73,9 @@ impl RpcErrorBody {
                 "too large",
                 "too many results",
                 "response size",
+                "exceeds max results",
+                "exceeds limit of",
+                "is limited to a",
             ]) =>
             {
                 NodeError::TooMuch(text)
@@ -96,7 +105,30 @@ mod tests {
         let classified =
             |code: i64, message: &str| RpcErrorBody { code, message: message.into() }.classified();
         type Is = fn(&NodeError) -> bool;
-        let table: [(i64, &str, Is); 16] = [
+        let table: [(i64, &str, Is); 23] = [
+            // A contract's reason, which a stranger wrote.
+            (3, "execution reverted: too many requests", |error| {
+                matches!(error, NodeError::Refused(_))
+            }),
+            (-32000, "execution reverted: more than a block range", |error| {
+                matches!(error, NodeError::Refused(_))
+            }),
+            (429, "Your app has exceeded its compute units per second capacity.", |error| {
+                matches!(error, NodeError::Limited(_))
+            }),
+            (-32000, "Monthly capacity limit exceeded", |error| {
+                matches!(error, NodeError::Limited(_))
+            }),
+            // reth, Infura and Erigon.
+            (-32602, "query exceeds max results 20000, retry with the range 1-10", |error| {
+                matches!(error, NodeError::TooMuch(_))
+            }),
+            (-32602, "range 10001 exceeds limit of 10000", |error| {
+                matches!(error, NodeError::TooMuch(_))
+            }),
+            (-32600, "eth_getLogs is limited to a 5 range", |error| {
+                matches!(error, NodeError::TooMuch(_))
+            }),
             (-32602, "exceed max block range: 5000", |error| {
                 matches!(error, NodeError::TooMuch(_))
             }),
