@@ -115,7 +115,7 @@ async fn judge(
         return Err((StatusCode::FORBIDDEN, "problem.not_own_page"));
     }
     let form = if is_change {
-        let body = read_body(&head.headers, incoming).await;
+        let body = read_body(&head, incoming).await;
         let body = body.map_err(|_| (StatusCode::BAD_REQUEST, "problem.form_cut"))?;
         Fields::read(&body)
     } else {

@@ -200,9 +200,8 @@ where
         Verb::Post => {
             let key = idempotency_key(&head.headers)?;
             let arriving = tokio::time::Instant::now();
-            let bytes = read_body(&head.headers, incoming)
-                .await
-                .inspect_err(|_| seen.closes_connection = true)?;
+            let bytes =
+                read_body(&head, incoming).await.inspect_err(|_| seen.closes_connection = true)?;
             end += arriving.elapsed();
             let key_id = asked.caller.key_id;
             let target = (key.as_str(), head.uri.path());

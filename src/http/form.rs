@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::body::Node;
 use super::near;
+use crate::kernel::refusal::ENTRIES_MAX;
 use crate::kernel::{Code, Now, Patch, Refusal, RefusalEntry};
 
 /// A field's type: it parses itself and describes itself.
@@ -176,6 +177,10 @@ pub fn shown_name(name: &str) -> String {
 pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut Vec<RefusalEntry>) {
     let Node::Object(members) = node else { return };
     for (key, _) in members.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+        // No more are told, and a body can have thousands.
+        if entries.len() >= ENTRIES_MAX {
+            return;
+        }
         let shown = shown_name(key);
         let name = member_name(prefix, &shown);
         // What is masked is perhaps no name, but a value in the wrong place.

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body;
 
 use super::body::{self, BODY_BYTES_MAX, Node};
+use super::connections::Activity;
 use super::route::Route;
 use crate::kernel::{Code, OperationError, Refusal};
 use crate::keys::Presented;
@@ -126,8 +128,9 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
 }
 
 /// Reads a body within its limits. A body that is too large or too slow ends the connection, and
-/// its refusal is not stored.
-pub async fn read_body<B>(headers: &HeaderMap, incoming: B) -> Result<Bytes, OperationError>
+/// its refusal is not stored. While it is awaited, the connection counts as idle and may be closed
+/// to make room for another: otherwise slow bodies would keep every place.
+pub async fn read_body<B>(head: &Parts, incoming: B) -> Result<Bytes, OperationError>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
@@ -138,18 +141,22 @@ where
             format!("The body is larger than {BODY_BYTES_MAX} bytes."),
         )
     };
-    let declared = headers
+    let declared = head
+        .headers
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok())
         .and_then(|length| length.parse::<u64>().ok());
     if declared.is_some_and(|length| length > BODY_BYTES_MAX as u64) {
         return Err(too_large().into());
     }
+    let activity = head.extensions.get::<Activity>();
+    activity.inspect(|activity| activity.end());
     let collected = tokio::time::timeout(
         Duration::from_secs(BODY_SECONDS_MAX),
         Limited::new(incoming, BODY_BYTES_MAX).collect(),
     )
     .await;
+    activity.inspect(|activity| activity.begin());
     match collected {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large().into()),

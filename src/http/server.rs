@@ -91,6 +91,7 @@ pub async fn serve<F>(
         let service = service_fn(move |mut request: Request<Incoming>| {
             activity.begin();
             request.extensions_mut().insert(Peer(peer.ip()));
+            request.extensions_mut().insert(activity.clone());
             let activity = activity.clone();
             let answered = judge_head(&request).map(|()| answer(request));
             let refuse_head = refuse_head.clone();

@@ -1,5 +1,6 @@
 //! Many idle connections: they lock nobody out, whatever the limit on open files.
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
@@ -73,4 +74,33 @@ fn connections_follow_the_limit_on_open_files() {
     if has_room(2_000) {
         serve_beside("idle-nofile", "--nofile=1024:", 1_100, 512);
     }
+}
+
+/// Nor do strangers who hold all connections with requests whose bodies never come: such a
+/// connection makes room like an idle one.
+#[test]
+fn slow_bodies_lock_nobody_out() {
+    if !has_room(2_000) {
+        return;
+    }
+    let home = Home::new("slow-bodies");
+    let server = home.start_as(&["prlimit", "--nofile=1024:"], "127.0.0.1:0");
+    let key = home.key();
+    let mut strangers = idle(server.address(), 600);
+    for (number, stranger) in strangers.iter_mut().enumerate() {
+        let head = format!(
+            "POST /v1/senders HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\
+             Idempotency-Key: slow-{number}\r\nContent-Type: application/json\r\n\
+             Content-Length: 100\r\n\r\n{{"
+        );
+        // Some have made room already.
+        let _ = stranger.write_all(head.as_bytes());
+    }
+    assert_eq!(server.probe("/healthz"), Some(200));
+    // The first ones were closed without an answer. One whose time for the body is over gets one.
+    let mut said = Vec::new();
+    let _ = strangers[0].read_to_end(&mut said);
+    assert_eq!(String::from_utf8_lossy(&said), "");
+    drop(strangers);
+    assert!(server.stop().success());
 }

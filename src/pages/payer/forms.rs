@@ -64,7 +64,7 @@ async fn take(
     let Some(id) = transfers::api::transfer_of_payer_link(&app.services, token) else {
         return Ok(None);
     };
-    let body = read_body(&head.headers, incoming).await?;
+    let body = read_body(&head, incoming).await?;
     let sent = SentForm { id, token, words, body };
     match form {
         PayerForm::RefundAddress => refund_address::take(app, &sent).await,
