@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::deliveries::{AttemptRow, Delivery};
+use super::deliveries::{ATTEMPTS_KEPT_MAX, AttemptRow, Delivery};
 use super::replay::{self, Counted, Replay};
 use super::state::{DeliveryStatus, EndpointDisabledReason, EndpointStatus};
 use super::{
@@ -34,9 +34,6 @@ pub const PATH: ResourcePath = ResourcePath {
     name: "webhook_endpoints",
     description: "Receivers of events, and the deliveries to them.",
 };
-
-/// The newest attempts that a delivery shows: as many as two whole schedules have.
-const ATTEMPTS_SHOWN_MAX: i64 = 28;
 
 crate::string_enum!(WebhookEndpointWord { WebhookEndpoint "webhook_endpoint" });
 crate::string_enum!(WebhookDeliveryWord { WebhookDelivery "webhook_delivery" });
@@ -375,7 +372,7 @@ fn deliveries_index(
     Ok(List::map(rows, |row| {
         let delivery = rows::read_delivery(row)?;
         let attempts =
-            rows::attempts(context.tx, delivery.endpoint_id, delivery.id, ATTEMPTS_SHOWN_MAX)?;
+            rows::attempts(context.tx, delivery.endpoint_id, delivery.id, ATTEMPTS_KEPT_MAX)?;
         Ok::<_, StoreError>(delivery_view(delivery, attempts, livemode))
     })?)
 }

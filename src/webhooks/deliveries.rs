@@ -47,6 +47,10 @@ pub struct Delivery {
     pub created: i64,
 }
 
+/// The newest attempts of a delivery that are kept and shown: as many as two whole schedules have.
+/// Without a limit, a caller that replays a range again and again would fill the disk.
+pub const ATTEMPTS_KEPT_MAX: i64 = 28;
+
 /// One attempt, as it is stored.
 pub struct AttemptRow {
     pub number: i64,
@@ -323,6 +327,12 @@ pub fn write_attempts(
         }
     }
     rows::attempts_insert(tx, endpoint_id, &attempt_rows)?;
+    for (delivery_id, attempt) in &attempt_rows {
+        if attempt.number > ATTEMPTS_KEPT_MAX {
+            let to = attempt.number - ATTEMPTS_KEPT_MAX;
+            rows::attempts_remove(tx, endpoint_id, *delivery_id, to)?;
+        }
+    }
     if health != queue.health {
         rows::queue_set_health(tx, endpoint_id, health)?;
     }
@@ -438,13 +448,20 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
 }
 
 /// Removes up to `rows_max` deliveries of deleted endpoints with their attempts, and the queues
-/// that are empty then; answers how many deliveries. Make it the last step of a transaction: until
-/// the commit, a worker that records an attempt to such an endpoint waits.
+/// that are empty then. Visits at most `ENDPOINTS_PURGED_MAX` endpoints. Answers how many
+/// deliveries, or `rows_max` if more endpoints may wait. Make it the last step of a transaction:
+/// until the commit, a worker that records an attempt to such an endpoint waits.
 pub fn purge_deleted(tx: &mut dyn Tx, rows_max: i64) -> Result<u64, StoreError> {
     let mut removed = 0;
     let mut emptied = Vec::new();
     let mut last = Id::from_u128(0);
+    let mut visited_count = 0;
     while (removed as i64) < rows_max {
+        if visited_count == ENDPOINTS_PURGED_MAX {
+            removed = rows_max.unsigned_abs();
+            break;
+        }
+        visited_count += 1;
         let Some(endpoint_id) = rows::next_closed_queue(tx, last)? else { break };
         let rows_left = rows_max - removed as i64;
         let removed_now =

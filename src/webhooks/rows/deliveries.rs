@@ -412,6 +412,18 @@ pub fn attempts_insert(
     )
 }
 
+/// Removes the attempts of a delivery up to this number.
+pub fn attempts_remove(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    delivery_id: DeliveryId,
+    to: i64,
+) -> Result<(), StoreError> {
+    let sql = "DELETE FROM webhook_attempts WHERE endpoint_id = ?1 AND delivery_id = ?2 AND \
+               number <= ?3";
+    tx.execute(sql, values![endpoint_id, delivery_id, to]).map(drop)
+}
+
 /// The newest attempts of a delivery, in the order in which they were made.
 pub fn attempts(
     tx: &mut dyn Tx,

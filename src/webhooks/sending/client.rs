@@ -258,10 +258,12 @@ fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, Delivery
     Ok(request)
 }
 
-/// Makes text of at most [`EXCERPT_BYTES_MAX`] bytes. U+0000 is replaced too, because PostgreSQL
-/// stores no text that contains it.
+/// Makes text of at most [`EXCERPT_BYTES_MAX`] bytes. Control characters are replaced, except line
+/// breaks and tabs: PostgreSQL stores no text that contains U+0000, and in JSON each of the others
+/// takes six bytes.
 fn excerpt(kept: &[u8]) -> String {
-    let mut text = String::from_utf8_lossy(kept).replace('\0', "\u{fffd}");
+    let is_replaced = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
+    let mut text = String::from_utf8_lossy(kept).replace(is_replaced, "\u{fffd}");
     text.truncate(text.floor_char_boundary(EXCERPT_BYTES_MAX));
     text
 }
