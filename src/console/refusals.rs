@@ -98,6 +98,7 @@ mod tests {
         "{} is checked again{}",
         "{} stays without payouts: screening found more{}",
         "{} stays without payouts{}",
+        "{} stays {}{}",
         "; screening holds it",
         "may not send",
         "{} may not send yet: screening found more{}",

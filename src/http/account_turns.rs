@@ -69,7 +69,10 @@ impl AccountTurns {
                     "An account can run one report or replay at a time, with a pause after each. \
                      Retry after the seconds in Retry-After; a POST with the same Idempotency-Key.",
                 );
-                let mut refusal = Refusal::one(entry.with("policy", "reports"));
+                let entry = entry
+                    .with("policy", "reports")
+                    .with("retry_after_seconds", TURN_WAIT_SECONDS_MAX.to_string());
+                let mut refusal = Refusal::one(entry);
                 refusal.retry_after_seconds = Some(TURN_WAIT_SECONDS_MAX);
                 Err(refusal)
             }

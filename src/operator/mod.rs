@@ -259,7 +259,18 @@ fn decide_transfer(
         _ => return Err(declined(id, "a transfer is put under review, approved or refused")),
     };
     if !is_taken {
-        return Err(not_taken(id, transfer.status));
+        // Somebody on a list can pay to the address of a transfer that takes nothing any more. Only
+        // the hits are decided about then.
+        let hit_decision = match decision {
+            OperatorDecision::Approve => HitDecision::Cleared,
+            OperatorDecision::Refuse => HitDecision::Refused,
+            _ => return Err(not_taken(id, transfer.status)),
+        };
+        if !hits::has_open(tx, scope, id)? {
+            return Err(not_taken(id, transfer.status));
+        }
+        let decided = decide_hits(tx, now, scope, id, hit_decision, by)?;
+        return Ok(format!("{id} stays {}{decided}", Status::as_str(transfer.status)));
     }
     let decided = match decision {
         OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?,

@@ -221,6 +221,33 @@ async fn a_refused_payout_leaves_no_hit_undecided() {
     assert!(!hits.is_empty() && hits.iter().all(|hit| hit.decision.is_some()));
 }
 
+/// Anybody can pay to the address of a transfer that takes nothing any more, also somebody on a
+/// list. That hit can be decided about.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hit_of_money_that_came_too_late_can_be_decided() {
+    let funded = Funded::new().await;
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Processing);
+    let late = payers(3)[2];
+    let text = ChainAddress::of_chain("tron", late).to_string();
+    funded.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
+    let id = funded.transfer;
+    let observed = funded.desk.write(move |tx, now, services| {
+        let transfer = transfers::rows::find(tx, TEST, id)?.unwrap();
+        let depth = Depth::Final { number: 1, time: now.business(), confirmations: 20 };
+        let movement = Movement {
+            transaction_hash: format!("{:064x}", 4_711),
+            from_address: late,
+            ..movement(&transfer, depth)
+        };
+        Ok(funding::observe_simulated(tx, now, services, TEST, "tron", &movement)?)
+    });
+    assert!(observed.await.unwrap().is_settled());
+    let said = funded.decide(id.any(), OperatorDecision::Refuse).await;
+    assert!(said.contains("stays") && said.contains("screening hits refused: 1"), "{said}");
+    assert_eq!(funded.status().await, PayoutStatus::Processing, "nothing else changed");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_entry_with_both_addresses_is_cleared_by_one_decision() {
     let funded = Funded::new().await;

@@ -387,7 +387,9 @@ impl Transport {
                         }
                         None => {
                             answers.extend(part);
-                            if count > 1 {
+                            // A full batch was taken, also one of a single question: otherwise a
+                            // size that has shrunk to 1 would stay.
+                            if count == batch_max {
                                 self.batch_max.fetch_min(BATCH_REQUESTS_MAX - 1, Ordering::Relaxed);
                                 self.batch_max.fetch_add(1, Ordering::Relaxed);
                             }
