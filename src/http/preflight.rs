@@ -7,7 +7,8 @@
 //! no result in time, the request is answered 503, which is not stored, so that the same key works
 //! again.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -16,18 +17,21 @@ use tokio::sync::Semaphore;
 use super::body::Node;
 use crate::app_state::AppState;
 use crate::chains::inspect::SeenTransaction;
-use crate::kernel::{OperationError, Refusal};
+use crate::kernel::{OperationError, Refusal, Scope};
 use crate::keys::Caller;
 use crate::store::Cost;
 use crate::store::idempotency::{self, Claim};
 
 /// How long a preflight step may take, including the wait for a permit.
 pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
-/// How many preflight steps may ask a chain's nodes at once. Each keeps its permit for at least
+/// How many preflight steps may ask a chain's nodes at once, one of each account and mode, so that
+/// no caller keeps the others from asking. Each keeps its permit for at least
 /// `PERMIT_SECONDS_MIN`, so that callers cannot use up the request limit of the chain's nodes,
 /// which the follower shares.
 pub const PERMITS_COUNT_MAX: usize = 4;
 const PERMIT_SECONDS_MIN: u64 = 1;
+/// From this number of accounts and modes on, those without a step are forgotten.
+const SCOPES_COUNT_MAX: usize = 1_000;
 
 /// The result of a preflight step.
 #[derive(Clone, Debug)]
@@ -57,20 +61,35 @@ pub type Preflight = Box<dyn Fn(Asking, &Node) -> Option<PreflightFuture> + Send
 
 /// The permits of preflight steps that ask a chain's nodes, [`PERMITS_COUNT_MAX`] in each process.
 /// Other steps need none.
-pub struct Permits(Arc<Semaphore>);
+pub struct Permits {
+    all: Arc<Semaphore>,
+    /// Of accounts and modes with a step that runs or waits, and of some others.
+    by_scope: Mutex<HashMap<Scope, Arc<Semaphore>>>,
+}
 
 impl Default for Permits {
     fn default() -> Permits {
-        Permits(Arc::new(Semaphore::new(PERMITS_COUNT_MAX)))
+        Permits { all: Arc::new(Semaphore::new(PERMITS_COUNT_MAX)), by_scope: Mutex::default() }
     }
 }
 
 impl Permits {
-    /// Waits for a permit and runs `ask`. The permit stays taken for at least
-    /// `PERMIT_SECONDS_MIN`. `None` only if the semaphore is closed, which never happens.
-    pub async fn take<T>(&self, ask: impl Future<Output = T>) -> Option<T> {
-        // The permit is free again once both the step and the minimum time are over.
-        let permit = Arc::new(self.0.clone().acquire_owned().await.ok()?);
+    fn of_scope(&self, scope: Scope) -> Arc<Semaphore> {
+        let mut by_scope = self.by_scope.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_scope.len() >= SCOPES_COUNT_MAX {
+            // Whoever waits for a permit or has one also has the semaphore.
+            by_scope.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        }
+        by_scope.entry(scope).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
+    }
+
+    /// Waits for the permit of the account and mode, then for one of all, and runs `ask`. Both stay
+    /// taken for at least `PERMIT_SECONDS_MIN`. `None` only if a semaphore is closed, which never
+    /// happens.
+    pub async fn take<T>(&self, scope: Scope, ask: impl Future<Output = T>) -> Option<T> {
+        let own = self.of_scope(scope).acquire_owned().await.ok()?;
+        // The permits are free again once both the step and the minimum time are over.
+        let permit = Arc::new((own, self.all.clone().acquire_owned().await.ok()?));
         let kept = permit.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(PERMIT_SECONDS_MIN)).await;
@@ -115,14 +134,36 @@ pub async fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Mode;
 
     #[tokio::test]
     async fn steps_keep_their_permits_for_a_while() {
         let permits = Permits::default();
-        for _ in 0..PERMITS_COUNT_MAX {
-            assert_eq!(permits.take(async { 1 }).await, Some(1));
+        let scope = |number| Scope::new(number, Mode::Live);
+        for number in 1..=PERMITS_COUNT_MAX as i64 {
+            assert_eq!(permits.take(scope(number), async { 1 }).await, Some(1));
         }
-        assert_eq!(permits.0.available_permits(), 0, "a permit stays taken after its step");
-        assert_eq!(permits.take(async { 2 }).await, Some(2), "and becomes free by itself");
+        assert_eq!(permits.all.available_permits(), 0, "a permit stays taken after its step");
+        assert_eq!(
+            permits.take(scope(9), async { 2 }).await,
+            Some(2),
+            "and becomes free by itself"
+        );
+    }
+
+    #[tokio::test]
+    async fn one_account_keeps_no_other_from_asking() {
+        let permits = Arc::new(Permits::default());
+        let (one, other) = (Scope::new(1, Mode::Live), Scope::new(2, Mode::Live));
+        // More questions of one account than there are permits; none of them ends.
+        for _ in 0..2 * PERMITS_COUNT_MAX {
+            let permits = permits.clone();
+            tokio::spawn(async move { permits.take(one, std::future::pending::<()>()).await });
+        }
+        for _ in 0..4 * PERMITS_COUNT_MAX {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(permits.all.available_permits(), PERMITS_COUNT_MAX - 1);
+        assert_eq!(permits.take(other, async { 1 }).await, Some(1));
     }
 }

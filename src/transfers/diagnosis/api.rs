@@ -107,7 +107,7 @@ pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFutur
         let deadline = Duration::from_secs(PREFLIGHT_SECONDS_MAX);
         let asked =
             inspect::inspect(&chain.nodes, settings, &tokens, &hash, address.bytes(), deadline);
-        match permits.take(asked).await {
+        match permits.take(scope, asked).await {
             Some(Ok(seen)) => Ok(Some(PreflightResult::Transaction(seen))),
             Some(Err(_)) | None => Err(Refusal::unavailable().into()),
         }
