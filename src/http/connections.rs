@@ -111,6 +111,12 @@ impl Connections {
         }
     }
 
+    /// Tells all idle connections to close, at a stop.
+    pub fn close_idle(&self) {
+        let mut open = self.open();
+        while close_longest_idle(&mut open, |_| true) {}
+    }
+
     /// Admits a new connection. If its peer has its full share already, it replaces the peer's
     /// longest idle connection; `None` if all of those are busy.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admitted> {

@@ -33,6 +33,9 @@ pub const HEAD_SECONDS_MAX: u64 = 30;
 pub const WRITE_SECONDS_MAX: u64 = 30;
 /// How long running requests may continue after a stop.
 pub const STOP_SECONDS_MAX: u64 = 20;
+/// How long after a stop connections without a running request stay open, so that answers that were
+/// just made are sent.
+const ANSWER_SENT_SECONDS: u64 = 2;
 
 /// The IP address that a request's connection comes from. It is in the request's extensions.
 #[derive(Clone, Copy, Debug)]
@@ -120,9 +123,15 @@ pub async fn serve<F>(
         tokio::spawn(run(connection, admitted, metrics.clone()));
     }
     drop(listener);
-    let drained =
-        tokio::time::timeout(Duration::from_secs(STOP_SECONDS_MAX), graceful.shutdown()).await;
-    if drained.is_err() {
+    let mut drained = pin!(graceful.shutdown());
+    let answered = Duration::from_secs(ANSWER_SENT_SECONDS);
+    if tokio::time::timeout(answered, &mut drained).await.is_ok() {
+        return;
+    }
+    // What still has no request does not hold the stop: a stranger may have begun a head.
+    connections.close_idle();
+    let left = Duration::from_secs(STOP_SECONDS_MAX).saturating_sub(answered);
+    if tokio::time::timeout(left, drained).await.is_err() {
         tracing::warn!("the time for a stop ran out while requests were still running");
     }
 }
