@@ -2,14 +2,13 @@
 //! as a statement or a replay, with a pause after each. An account that asks for many delays only
 //! its own requests.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
+use super::scope_semaphores::ScopeSemaphores;
+use crate::kernel::{Refusal, Scope};
 
 /// How long a request waits for the account's earlier one.
 pub const TURN_WAIT_SECONDS_MAX: u64 = 5;
@@ -17,8 +16,6 @@ pub const TURN_WAIT_SECONDS_MAX: u64 = 5;
 /// immediately, such as refused ones, would keep a processor busy.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Accounts that are remembered. Beyond that, those without a turn or a pause are forgotten.
-const ACCOUNTS_COUNT_MAX: usize = 10_000;
 
 /// An account's turn. After it the account pauses for as long as the turn took, but at least for
 /// [`PAUSE_MIN`] and at most for [`PAUSE_MAX`].
@@ -44,7 +41,7 @@ impl Drop for Turn {
 
 /// The turns of the accounts in this process.
 #[derive(Default)]
-pub struct AccountTurns(Mutex<HashMap<Scope, Arc<Semaphore>>>);
+pub struct AccountTurns(ScopeSemaphores);
 
 impl AccountTurns {
     /// Waits until the account has no expensive request under way. Dropping the turn ends it.
@@ -53,29 +50,14 @@ impl AccountTurns {
     }
 
     async fn take_within(&self, scope: Scope, wait_max: Duration) -> Result<Turn, Refusal> {
-        let semaphore = {
-            let mut semaphores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if semaphores.len() >= ACCOUNTS_COUNT_MAX {
-                // Whoever waits for a turn or has one also has the semaphore.
-                semaphores.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
-            }
-            semaphores.entry(scope).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
-        };
-        match tokio::time::timeout(wait_max, semaphore.acquire_owned()).await {
+        match tokio::time::timeout(wait_max, self.0.of(scope).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(Turn { permit: Some(permit), begun: Instant::now() }),
-            _ => {
-                let entry = RefusalEntry::new(
-                    Code::RateLimitExceeded,
-                    "An account can run one report or replay at a time, with a pause after each. \
-                     Retry after the seconds in Retry-After; a POST with the same Idempotency-Key.",
-                );
-                let entry = entry
-                    .with("policy", "reports")
-                    .with("retry_after_seconds", TURN_WAIT_SECONDS_MAX.to_string());
-                let mut refusal = Refusal::one(entry);
-                refusal.retry_after_seconds = Some(TURN_WAIT_SECONDS_MAX);
-                Err(refusal)
-            }
+            _ => Err(Refusal::rate_limited(
+                "An account can run one report or replay at a time, with a pause after each. Retry \
+                 after the seconds in Retry-After; a POST with the same Idempotency-Key.",
+                "reports",
+                TURN_WAIT_SECONDS_MAX,
+            )),
         }
     }
 }

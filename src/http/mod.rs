@@ -17,4 +17,5 @@ pub mod query;
 pub mod reply;
 pub mod route;
 pub mod router;
+pub mod scope_semaphores;
 pub mod server;

@@ -7,14 +7,14 @@
 //! no result in time, the request is answered 503, which is not stored, so that the same key works
 //! again.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
 use super::body::Node;
+use super::scope_semaphores::ScopeSemaphores;
 use crate::app_state::AppState;
 use crate::chains::inspect::SeenTransaction;
 use crate::kernel::{OperationError, Refusal, Scope};
@@ -30,8 +30,6 @@ pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
 /// which the follower shares.
 pub const PERMITS_COUNT_MAX: usize = 4;
 const PERMIT_SECONDS_MIN: u64 = 1;
-/// From this number of accounts and modes on, those without a step are forgotten.
-const SCOPES_COUNT_MAX: usize = 1_000;
 
 /// The result of a preflight step.
 #[derive(Clone, Debug)]
@@ -63,31 +61,24 @@ pub type Preflight = Box<dyn Fn(Asking, &Node) -> Option<PreflightFuture> + Send
 /// Other steps need none.
 pub struct Permits {
     all: Arc<Semaphore>,
-    /// Of accounts and modes with a step that runs or waits, and of some others.
-    by_scope: Mutex<HashMap<Scope, Arc<Semaphore>>>,
+    by_scope: ScopeSemaphores,
 }
 
 impl Default for Permits {
     fn default() -> Permits {
-        Permits { all: Arc::new(Semaphore::new(PERMITS_COUNT_MAX)), by_scope: Mutex::default() }
+        Permits {
+            all: Arc::new(Semaphore::new(PERMITS_COUNT_MAX)),
+            by_scope: ScopeSemaphores::default(),
+        }
     }
 }
 
 impl Permits {
-    fn of_scope(&self, scope: Scope) -> Arc<Semaphore> {
-        let mut by_scope = self.by_scope.lock().unwrap_or_else(PoisonError::into_inner);
-        if by_scope.len() >= SCOPES_COUNT_MAX {
-            // Whoever waits for a permit or has one also has the semaphore.
-            by_scope.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
-        }
-        by_scope.entry(scope).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
-    }
-
     /// Waits for the permit of the account and mode, then for one of all, and runs `ask`. Both stay
     /// taken for at least `PERMIT_SECONDS_MIN`. `None` only if a semaphore is closed, which never
     /// happens.
     pub async fn take<T>(&self, scope: Scope, ask: impl Future<Output = T>) -> Option<T> {
-        let own = self.of_scope(scope).acquire_owned().await.ok()?;
+        let own = self.by_scope.of(scope).acquire_owned().await.ok()?;
         // The permits are free again once both the step and the minimum time are over.
         let permit = Arc::new((own, self.all.clone().acquire_owned().await.ok()?));
         let kept = permit.clone();

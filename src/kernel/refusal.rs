@@ -203,6 +203,18 @@ impl Refusal {
     pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Refusal {
         Refusal::one(RefusalEntry::field(code, field_name, message))
     }
+    /// The refusal of one request too many. `policy` names the limit. The seconds after which a
+    /// retry may pass are in the metadata and in `Retry-After`.
+    pub fn rate_limited(
+        message: impl Into<String>,
+        policy: &str,
+        retry_after_seconds: u64,
+    ) -> Refusal {
+        let entry = RefusalEntry::new(Code::RateLimitExceeded, message)
+            .with("policy", policy)
+            .with("retry_after_seconds", retry_after_seconds.to_string());
+        Refusal { entries: vec![entry], retry_after_seconds: Some(retry_after_seconds) }
+    }
     /// `Ok` without entries, otherwise a refusal with the first [`ENTRIES_MAX`] of them.
     pub fn check(mut entries: Vec<RefusalEntry>) -> Result<(), Refusal> {
         entries.truncate(ENTRIES_MAX);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub mod rows;
 
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Id, OperationError, Refusal, RefusalEntry};
+use crate::kernel::{Id, OperationError, Refusal};
 use crate::store::Store;
 
 /// Requests a second that one key may send; 0 is no limit.
@@ -249,12 +249,8 @@ impl Limiter {
              again with the same Idempotency-Key.",
             allowance.wait_seconds
         );
-        let entry = RefusalEntry::new(Code::RateLimitExceeded, message)
-            .with("policy", name)
-            .with("retry_after_seconds", allowance.wait_seconds.to_string());
-        let mut refusal = Refusal::one(entry);
-        refusal.retry_after_seconds = Some(allowance.wait_seconds.unsigned_abs());
-        Ok((Some(headers), Err(refusal)))
+        let wait_seconds = allowance.wait_seconds.unsigned_abs();
+        Ok((Some(headers), Err(Refusal::rate_limited(message, name, wait_seconds))))
     }
 
     /// Gives back what was taken for an expensive request that is refused after all. A refused

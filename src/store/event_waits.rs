@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
+use crate::kernel::{Code, Refusal, Scope};
 
 /// How many requests of one account and mode may wait at the same time on one node.
 pub const ACCOUNT_WAITS_MAX: usize = 16;
@@ -32,12 +32,7 @@ impl From<WaitRefused> for Refusal {
                     "{ACCOUNT_WAITS_MAX} requests of this account wait for events already. Let \
                      one end, or send wait=0."
                 );
-                let entry = RefusalEntry::new(Code::RateLimitExceeded, message)
-                    .with("policy", "waits")
-                    .with("retry_after_seconds", "1");
-                let mut refusal = Refusal::one(entry);
-                refusal.retry_after_seconds = Some(1);
-                refusal
+                Refusal::rate_limited(message, "waits", 1)
             }
             WaitRefused::Node => Refusal::new(
                 Code::ServiceUnavailable,

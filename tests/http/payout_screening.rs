@@ -83,6 +83,13 @@ impl Funded {
         }
     }
 
+    /// Puts an address of this chain on the operator's list; answers its text.
+    fn list_address(&self, address: AddressBytes) -> String {
+        let text = ChainAddress::of_chain("tron", address).to_string();
+        self.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
+        text
+    }
+
     async fn status(&self) -> PayoutStatus {
         let payout = self.payout;
         let found = self.desk.write(move |tx, _, _| Ok(payouts::rows::find(tx, TEST, payout)?));
@@ -156,8 +163,7 @@ async fn a_listed_address_takes_two_persons_where_four_eyes_are_asked_for() {
             Ok(())
         });
         operators.await.unwrap();
-        let text = ChainAddress::of_chain("tron", address).to_string();
-        funded.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
+        let text = funded.list_address(address);
         funded.desk.run_tasks().await;
         assert_eq!(funded.status().await, PayoutStatus::Hold, "{text}");
         let payout = funded.payout.any();
@@ -195,8 +201,7 @@ async fn payout_ends_within_a_day_after_its_beneficiary_was_refused() {
 async fn listed_addresses_hold_the_payout_until_cleared() {
     for address in [PAYER, REFUND_TO] {
         let funded = Funded::new().await;
-        let text = ChainAddress::of_chain("tron", address).to_string();
-        funded.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
+        let text = funded.list_address(address);
         funded.desk.run_tasks().await;
         assert_eq!(funded.status().await, PayoutStatus::Hold, "{text}");
         let said = funded.decide(funded.payout.any(), OperatorDecision::Approve).await;
@@ -208,8 +213,7 @@ async fn listed_addresses_hold_the_payout_until_cleared() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_payout_leaves_no_hit_undecided() {
     let funded = Funded::new().await;
-    let text = ChainAddress::of_chain("tron", PAYER).to_string();
-    funded.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
+    funded.list_address(PAYER);
     funded.desk.run_tasks().await;
     assert_eq!(funded.status().await, PayoutStatus::Hold);
     let said = funded.decide(funded.payout.any(), OperatorDecision::Refuse).await;
@@ -229,8 +233,7 @@ async fn a_hit_of_money_that_came_too_late_can_be_decided() {
     funded.desk.run_tasks().await;
     assert_eq!(funded.status().await, PayoutStatus::Processing);
     let late = payers(3)[2];
-    let text = ChainAddress::of_chain("tron", late).to_string();
-    funded.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
+    funded.list_address(late);
     let id = funded.transfer;
     let observed = funded.desk.write(move |tx, now, services| {
         let transfer = transfers::rows::find(tx, TEST, id)?.unwrap();
@@ -278,8 +281,7 @@ async fn many_payers_are_all_compared_and_the_payout_goes_out() {
     assert_eq!(funded.status().await, PayoutStatus::Processing);
     // The control: each of them is compared, the last one too.
     let funded = Funded::paid_by(&payers(MANY)).await;
-    let last = ChainAddress::of_chain("tron", payers(MANY)[MANY - 1]).to_string();
-    funded.desk.write_list(&format!("{NOBODY}2,,,,,{last},\n"));
+    funded.list_address(payers(MANY)[MANY - 1]);
     funded.desk.run_tasks().await;
     assert_eq!(funded.status().await, PayoutStatus::Hold);
     let said = funded.decide(funded.payout.any(), OperatorDecision::Approve).await;
