@@ -11,14 +11,15 @@ use crate::kernel::{Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
 
-/// Longest name, address and licence, in characters.
+/// The most characters of a name, an address and a licence.
 pub const TEXT_LENGTH_MAX: usize = 100;
-/// Largest logo in bytes; it is part of the page itself.
+/// The largest logo in bytes. The limit is low because each page contains the logo.
 pub const LOGO_BYTES_MAX: usize = 12 * 1024;
-/// Largest side of a logo in pixels.
+/// The longest side of a logo in pixels.
 pub const LOGO_PIXELS_MAX: u32 = 1024;
 
-/// An issuer in the configuration. Missing values are taken from the default.
+/// An issuer as the configuration gives it. An account's issuer takes values that it leaves out
+/// from the issuer for everybody, and that one takes them from [`Issuer::default`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IssuerSource {
@@ -37,7 +38,7 @@ pub struct Issuer {
     pub name: String,
     /// Postal address, in one line.
     pub address: Option<String>,
-    /// The licence it works under, as documents name it.
+    /// The licence that it works under, as documents name it.
     pub licence: Option<String>,
     pub logo: Option<Logo>,
     pub colour: Option<Colour>,
@@ -51,7 +52,7 @@ pub struct Logo {
     pub height: u32,
 }
 
-/// A colour of the screen.
+/// A colour in sRGB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Colour {
     pub red: u8,
@@ -73,8 +74,7 @@ impl Default for Issuer {
 }
 
 impl Issuers {
-    /// Reads the settings. Values that an account's issuer leaves out are those of the issuer for
-    /// everybody. `Err` names the wrong setting and the reason.
+    /// Reads the settings. `Err` names the wrong setting and says what is wrong with it.
     pub fn read(
         default: IssuerSource,
         by_account: BTreeMap<String, IssuerSource>,
@@ -122,8 +122,8 @@ impl Issuer {
     }
 }
 
-/// Checks a text that documents show: 1 to `TEXT_LENGTH_MAX` printable characters. `key` is the
-/// setting that the error names.
+/// Checks a text that documents show: 1 to `TEXT_LENGTH_MAX` characters, none of them a control
+/// character, and not only blanks. `key` is the setting that the error names.
 pub fn text(key: &str, value: Option<String>) -> Result<Option<String>, String> {
     let fits = |text: &String| {
         !text.trim().is_empty()
@@ -150,8 +150,8 @@ impl Logo {
             )
         })
     }
-    /// `None` unless it is a PNG within the limits whose pixels can be read. The size is in the
-    /// first chunk, IHDR (PNG, third edition).
+    /// `None` unless this is a PNG within the limits, and its pixels can be read. The first chunk,
+    /// IHDR, has width and height (PNG, third edition).
     pub(crate) fn of_png(png: Vec<u8>) -> Option<Logo> {
         let head: &[u8; 24] = png.first_chunk()?;
         let number = |at: usize| {
@@ -164,8 +164,8 @@ impl Logo {
         let is_small = png.len() <= LOGO_BYTES_MAX;
         (is_png && is_small && decodes(&png)).then_some(Logo { png, width, height })
     }
-    /// Width and height of the logo in its proportions, as large as both maxima permit, in their
-    /// unit.
+    /// The largest width and height that fit into both maxima and keep the logo's proportions, in
+    /// the unit of the maxima.
     pub fn fitted(&self, width_max: f32, height_max: f32) -> (f32, f32) {
         let (width, height) = (self.width as f32, self.height as f32);
         let scale = (width_max / width).min(height_max / height);
@@ -178,7 +178,7 @@ impl Logo {
     }
 }
 
-/// Whether the pixels can be read. Code that writes a document with the logo relies on it.
+/// Whether the pixels can be read. Code that draws the logo into a document relies on that.
 fn decodes(png: &[u8]) -> bool {
     let decoder = png::Decoder::new(std::io::Cursor::new(png));
     let Ok(mut reader) = decoder.read_info() else { return false };
@@ -217,7 +217,8 @@ impl Colour {
         };
         0.2126 * linear(self.red) + 0.7152 * linear(self.green) + 0.0722 * linear(self.blue)
     }
-    /// Black or white, whichever has more contrast on this colour: at least 4.5 to 1 on any.
+    /// Black or white, whichever has more contrast on this colour. On each colour one of them has
+    /// at least 4.5 to 1.
     pub fn text_on_it(self) -> &'static str {
         let luminance = self.luminance();
         if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 { "#ffffff" } else { "#000000" }
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_says_what_differs() {
+    fn an_accounts_issuer_overrides_the_default() {
         let source = |name: &str| IssuerSource { name: Some(name.into()), ..Default::default() };
         let default = IssuerSource {
             licence: Some("RBI/1".into()),
@@ -288,7 +289,7 @@ mod tests {
             png[..20].to_vec(),
             [&png[..16], &[0, 0, 8, 0], &png[20..]].concat(),
             [&png[..16], &[0; 4], &png[20..]].concat(),
-            // The head of one, and one whose pixels are damaged.
+            // A PNG that ends after its head, and one whose pixels are damaged.
             png[..33].to_vec(),
             png.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 50)).collect(),
         ] {

@@ -17,7 +17,8 @@ pub enum Passage {
     Missing,
 }
 
-/// Draws what happens to a new event of an attacked endpoint, and stores the event.
+/// Draws what happens to a new event of an attacked endpoint, and stores the event. An event that
+/// the profile no longer attacks is not stored.
 pub fn passage(
     tx: &mut dyn Tx,
     now: &Now,
@@ -57,18 +58,18 @@ pub fn passage(
     })
 }
 
-/// What an attempt to deliver a watched event must know.
+/// What the sender of a delivery has to know of its event, which a profile watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedDelivery {
     pub scope: Scope,
     pub key_id: KeyId,
     pub event_id: EventId,
-    /// The attack that the delivery has yet to meet. `None` if there is none, or if the profile
+    /// The attack that the delivery has not met yet. `None` if there is none, or if the profile
     /// attacks no more.
     pub attack: Option<WebhookAttack>,
 }
 
-/// What an attempt of a due delivery must know; `None` if the event is not watched.
+/// What the sender of a due delivery has to know; `None` if no profile watches the event.
 pub fn watched_delivery(
     tx: &mut dyn Tx,
     at_milliseconds: i64,
@@ -85,8 +86,9 @@ pub fn watched_delivery(
     Ok(Some(WatchedDelivery { scope, key_id, event_id, attack }))
 }
 
-/// Records how the receiver answered an attempt, and how it answered the attack that was sent with
-/// the attempt, if one was. The status 0 stands for no answer.
+/// Records how the receiver answered an attempt. `attacked_http_status` is how it answered the
+/// forged copy or the second delivery that was sent with the attempt, if one was. The status 0
+/// stands for no answer.
 pub fn delivered(
     tx: &mut dyn Tx,
     now: &Now,
@@ -101,12 +103,12 @@ pub fn delivered(
     }
     let Some(mut event) = rows::event(tx, scope, key_id, event_id)? else { return Ok(()) };
     event.http_status = Some(http_status);
-    // The first answer to a late event counts, because refused events are sent again.
+    // A refused event is sent again. So of the answers to a late event, the first one counts.
     let late = (event.attack == Some(WebhookAttack::Late)).then_some(http_status);
     event.attacked_http_status =
         event.attacked_http_status.or(attacked_http_status).or(late.filter(|status| *status > 0));
     event.duration_milliseconds = event.duration_milliseconds.max(duration_milliseconds);
-    // A missing event that is replayed did reach the receiver.
+    // This includes a missing event that was replayed.
     event.was_read |= (200..300).contains(&http_status);
     rows::event_update(tx, scope, key_id, &event)
 }

@@ -1,5 +1,5 @@
 //! The report: what the service saw its caller do, judged by the rules of docs/guides for retries
-//! (idempotency.md) and webhooks (webhooks.md). It takes plain values and reads nothing.
+//! (idempotency.md) and webhooks (webhooks.md). It is made from plain values, without the store.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use super::requests::RETRY_AFTER_SECONDS;
 use super::seen::{Fate, ObservedRequest, RequestAttempt, WatchedEvent};
 use super::{ChaosStatus, Profile, RequestAttack, WebhookAttack};
 
-/// Faults that one check shows. All are counted.
+/// The most faults that one check shows. All are counted.
 const FAULTS_SHOWN_MAX: usize = 10;
-/// How much earlier than `Retry-After` says a retry may come, because clocks are rounded.
+/// How much earlier than `Retry-After` says a retry may come, because times are rounded.
 const RETRY_AFTER_SLACK_MILLISECONDS: i64 = 100;
 /// The shortest pause that a caller may make before it retries a request that got no answer.
 const PAUSE_MILLISECONDS_MIN: i64 = 100;
-/// How long a receiver may take; the same as in a drill.
+/// How long a receiver may take to answer; the same as in a drill (`webhooks/drill/`).
 const WEBHOOK_MILLISECONDS_MAX: i64 = 5_000;
 /// A caller that does not retry for this long counts as having given up.
 const PATIENCE_MILLISECONDS: i64 = 60_000;
@@ -197,8 +197,8 @@ fn check(code: ChaosCheckCode, found: &mut Observations) -> ChaosCheck {
     ChaosCheck { code, result, observed_count, faults_count, faults, remedy }
 }
 
-/// Whether a profile makes the attack that a check needs. A check without an attack does not affect
-/// the grade if nothing was seen.
+/// Whether a profile makes the attack that a check needs; `false` for a check that needs none. Such
+/// a check does not make the grade `incomplete` if nothing was seen.
 fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
     let request = |attack| profile.request_attacks.contains(&attack);
     let webhook =
@@ -216,14 +216,15 @@ fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
     }
 }
 
-/// Whether an answer says that the same request can never succeed. After a 401 it can, with another
-/// API key. A 409 `idempotency_key_reuse` is what `KeyReusedForOtherBody` reports.
+/// Whether an answer says that the caller should not send the same request again. A 401 does not:
+/// the request may succeed with another API key. Nor is a 409 `idempotency_key_reuse` among them,
+/// because `KeyReusedForOtherBody` reports it.
 fn is_refusal(attempt: &RequestAttempt) -> bool {
     matches!(attempt.fate, Fate::Answered | Fate::Delayed)
         && matches!(attempt.http_status, 400 | 403 | 404)
 }
 
-/// Judges each attempt by the one before it.
+/// Judges each attempt of a request by the attempt before it.
 fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
     for (before, next) in request.attempts.iter().zip(request.attempts.iter().skip(1)) {
         let came = next.at_milliseconds;
@@ -275,7 +276,8 @@ fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
     }
 }
 
-/// Judges whether the caller retried until it had an answer.
+/// Judges whether the caller retried an attacked request until it had an answer. `is_given_up` says
+/// that the caller had its time to retry.
 fn judge_end(
     request: &ObservedRequest,
     all: &[ObservedRequest],

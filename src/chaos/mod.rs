@@ -2,10 +2,10 @@
 //! moment. Webhooks come twice, late, forged or not at all. A report grades how the caller dealt
 //! with it.
 //!
-//! A key has one profile. Which requests and events a profile attacks depends only on its settings,
-//! among them the seed, and on the order in which requests and events come, so a run can be
+//! A key has at most one profile. As long as a profile attacks, its settings, among them the seed,
+//! and the order in which requests and events come decide which ones it attacks. So a run can be
 //! repeated. The key's row says until when its profile watches it, and the webhook endpoint's row
-//! says which key's profile attacks it, so other keys and endpoints cost nothing.
+//! says which key's profile attacks it. So other keys and endpoints cost nothing.
 
 pub mod events;
 pub mod grade;
@@ -30,7 +30,7 @@ pub const DURATION_SECONDS_DEFAULT: i64 = 600;
 pub const SETTLING_SECONDS: i64 = 60;
 /// The largest seed: the largest integer that every JSON reader reads exactly (2^53 - 1).
 pub const SEED_MAX: i64 = 9_007_199_254_740_991;
-/// Seeds that the service chooses are short.
+/// The largest seed that the service chooses. It is small so that seeds are short.
 const SEED_CHOSEN_MAX: i64 = 999_999_999;
 /// How many of 100 requests or events are attacked by default.
 pub const PERCENTAGE_DEFAULT: i64 = 50;
@@ -40,7 +40,7 @@ pub const DELAY_MILLISECONDS_DEFAULT: i64 = 2_000;
 /// By how much a late event is late: at most, and by default.
 pub const WEBHOOK_DELAY_MILLISECONDS_MAX: i64 = 600_000;
 pub const WEBHOOK_DELAY_MILLISECONDS_DEFAULT: i64 = 5_000;
-/// Requests and events that one profile keeps; later ones are neither attacked nor kept.
+/// The most requests and events that one profile keeps; later ones are neither attacked nor kept.
 pub const REQUESTS_MAX: i64 = 2_000;
 pub const EVENTS_MAX: i64 = 2_000;
 /// How long a report is kept after its profile completed, in milliseconds.
@@ -65,16 +65,16 @@ crate::string_enum!(
     WebhookAttack {
         // It comes twice.
         Duplicated "duplicated",
-        // It comes after newer ones.
+        // It comes late, so that newer ones can come before it.
         Late "late",
         // A copy with a wrong signature comes first.
         Forged "forged",
-        // It does not come.
+        // It does not come, unless the caller has it replayed.
         Missing "missing",
     }
 );
 
-/// The attacks on a GET. It has no effect whose answer could be lost.
+/// The attacks on a GET. The others are about effects and idempotency keys; a GET has neither.
 const READ_ATTACKS: &[RequestAttack] =
     &[RequestAttack::AnswerDelayed, RequestAttack::ServiceUnavailable];
 
@@ -104,7 +104,7 @@ pub struct Profile {
     pub webhook_delay_milliseconds: i64,
     /// The webhook endpoint that is attacked; `None` if none is.
     pub endpoint_id: Option<EndpointId>,
-    /// These three are Unix milliseconds of the store's clock, which no test clock moves.
+    /// This and the next two are Unix milliseconds of the store's clock, which no test clock moves.
     pub started_milliseconds: i64,
     pub ends_milliseconds: i64,
     pub completes_milliseconds: i64,
@@ -176,8 +176,8 @@ pub struct NewProfile {
     pub endpoint_id: Option<EndpointId>,
 }
 
-/// Begins a profile, which replaces the key's last one. Refused for live keys, and while another
-/// key's profile attacks the same webhook endpoint.
+/// Begins a profile, which replaces the key's last one. Refused for live keys, and if another key's
+/// profile for the same webhook endpoint is not completed yet.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -199,7 +199,8 @@ pub fn begin(
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
         }
     }
-    // Requests under the old profile that are under way commit first, or see that it is gone.
+    // A transaction that records something under the old profile commits before this, or finds
+    // the old profile gone.
     rows::lock_profile(tx, scope, key_id)?;
     rows::remove(tx, scope, key_id)?;
     let random = u64::from_be_bytes(now.random_bytes());
@@ -229,7 +230,7 @@ pub fn begin(
     Ok(profile)
 }
 
-/// The profile of a key, unless its report is final: then nothing more is recorded.
+/// The profile of a key, unless its report is final. After that nothing is recorded.
 fn find_open(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
@@ -240,7 +241,7 @@ fn find_open(
     Ok(found.filter(|profile| profile.status(now_milliseconds) != ChaosStatus::Completed))
 }
 
-/// Ends a profile now, with what it has seen so far.
+/// Completes a profile now, if it is not completed, with what it has seen so far.
 pub fn stop(
     tx: &mut dyn Tx,
     now: &Now,

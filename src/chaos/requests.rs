@@ -1,12 +1,13 @@
-//! Requests under a profile. Each attempt of a POST, and of a GET that is attacked, is recorded
-//! before and after it runs. The first attempts of an attacked request meet the attack.
+//! Requests under a profile. An attempt is one sending of a request. Attempts of POSTs, and of GETs
+//! that are attacked, are recorded before they run and when they are answered. The first attempts
+//! of an attacked request meet the attack.
 
 use super::seen::{Fate, ObservedRequest, RequestAttempt};
 use super::{KeyId, READ_ATTACKS, REQUESTS_MAX, RequestAttack, draw, rows};
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// The most attempts of one request that are stored; later ones are not attacked either.
+/// The most attempts of one request that are stored. Later ones are not attacked either.
 pub const ATTEMPTS_MAX: usize = 20;
 /// The value of `Retry-After`, in seconds.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
@@ -34,7 +35,7 @@ pub struct AttemptVerdict {
     pub delay_milliseconds: i64,
 }
 
-/// Records an attempt and answers what happens to it; `None` if it is not watched.
+/// Records an attempt and answers what happens to it; `None` if it is not recorded.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &Now,
@@ -47,8 +48,8 @@ pub fn begin(
     let Some(mut profile) = super::find_open(tx, at, scope, key_id)? else { return Ok(None) };
     let is_attacking = at < profile.ends_milliseconds;
     let is_write = asked.method == "POST";
-    // The same GET may be sent many times. It counts as a retry only while every earlier one was
-    // refused, or has a delayed answer that is still on its way.
+    // A caller may send the same GET many times without retrying it. It is a retry only if every
+    // earlier attempt was refused, or has a delayed answer that is still on its way.
     let known = rows::request(tx, scope, key_id, &asked.request_hash)?
         .filter(|request| is_write || !request.is_told_by(at));
     let mut request = match known {

@@ -98,8 +98,8 @@ pub fn update(tx: &mut dyn Tx, profile: &Profile) -> Result<(), StoreError> {
     )
 }
 
-/// On PostgreSQL, makes the transactions of one profile run one after another from here to their
-/// commits, because whether a request or event is attacked depends on how many came before it.
+/// On PostgreSQL, makes the transactions of one profile run one after another, from here to their
+/// commits. Whether a request or event is attacked depends on how many came before it.
 pub fn lock_profile(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());
@@ -316,7 +316,7 @@ pub fn events(
     tx.rows(&sql, values![scope, key_id, rows_max])?.into_iter().map(read_event).collect()
 }
 
-/// Events that did not come and were not read yet.
+/// The missing events that the caller has not read yet.
 pub fn events_missing(
     tx: &mut dyn Tx,
     scope: Scope,

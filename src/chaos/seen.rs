@@ -28,13 +28,14 @@ pub struct RequestAttempt {
     #[serde(rename = "at")]
     pub at_milliseconds: i64,
     pub fate: Fate,
-    /// When it was answered, by the store's clock. For a delayed answer it is when the answer will
-    /// come, and is set as the attempt begins; for any other it is `None` while the attempt runs.
+    /// When it was answered, by the store's clock. For a refused attempt, and for one whose answer
+    /// is delayed, this is set as the attempt begins; the delayed answer does not come before it.
+    /// For any other attempt it is `None` while the attempt runs.
     #[serde(rename = "answered_at")]
     pub answered_milliseconds: Option<i64>,
-    /// The answer's status; 0 while it runs.
+    /// The status of the answer, also of one that was dropped; 0 while the attempt runs.
     pub http_status: u16,
-    /// Whether it equals the first attempt with this idempotency key.
+    /// Whether the attempt has the same path and body as the request's first one.
     pub is_same: bool,
 }
 
@@ -47,13 +48,13 @@ pub struct ObservedRequest {
     pub method: String,
     pub route: String,
     pub attack: Option<RequestAttack>,
-    /// How many more attempts are refused.
+    /// How many more attempts the attack refuses.
     pub failures_left: i64,
     pub attempts: Vec<RequestAttempt>,
 }
 
 impl RequestAttempt {
-    /// Whether the caller learnt the result of its request, or will once the attempt is answered.
+    /// Whether this attempt tells the caller the result of its request, now or once it is answered.
     pub fn is_told(&self) -> bool {
         matches!(self.fate, Fate::Answered | Fate::Delayed) && self.is_same
     }
@@ -91,9 +92,9 @@ pub struct WatchedEvent {
     /// How the receiver answered the attack: the forged copy, the second delivery, or the late
     /// event, of which the first answer counts.
     pub attacked_http_status: Option<i64>,
-    /// The longest that the receiver took for an attempt.
+    /// The longest time that the receiver took for an attempt.
     pub duration_milliseconds: i64,
-    /// The caller took a delivery of the event with 2xx, or read the event or the object that it is
-    /// about.
+    /// Whether the caller took a delivery of the event with 2xx, or read the event or the object
+    /// that it is about.
     pub was_read: bool,
 }

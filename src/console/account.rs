@@ -1,4 +1,5 @@
-//! The operator's own account: language and theme, and where the operator is signed in.
+//! The operator's own account: language and theme, and where the operator is signed in. The handler
+//! with which administrators end the sessions of others is here too.
 
 use askama::Template;
 

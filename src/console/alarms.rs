@@ -1,7 +1,8 @@
-//! The alarms: those of deploy/prometheus/alerts.yaml, each with its runbook. The overview shows
-//! the ones that can be told from the store and from this process.
+//! The alarms of deploy/prometheus/alerts.yaml, each with its runbook. The overview shows those
+//! that can be told from the store and from this process. It judges some of them by other figures
+//! than Prometheus does, and does not wait until a condition has lasted.
 //!
-//! The others need counts of the last minutes from every node, and only Prometheus keeps those.
+//! The other alarms need figures of every node or of the last minutes, which only Prometheus has.
 
 use super::blocks::{Tone, age, word};
 use super::pages::machinery;
@@ -84,9 +85,10 @@ pub fn title(words: &Words, name: &str) -> String {
     words.get(&format!("alarm.{name}")).to_owned()
 }
 
-/// Alarms about what waits too long: the alarm, the kinds of work, and how many seconds they may
-/// wait. With 0, the alarm fires as soon as anything waits. The rules for Prometheus have the same
-/// figures.
+/// Alarms of live mode about what waits too long: the alarm, the kinds of work, and how many
+/// seconds they may wait. With 0, the alarm fires as soon as anything waits. The rules for
+/// Prometheus have the same figures. Only that of `HundiBankAlarm` counts payouts as they begin to
+/// wait, and not those that wait.
 const WAITS: &[(&str, &[&str], i64)] = &[
     ("HundiPayoutsUnsent", &["payouts_unsent"], 30 * MINUTE),
     ("HundiPayoutsUnanswered", &["payouts_unanswered"], 6 * HOUR),
@@ -96,11 +98,11 @@ const WAITS: &[(&str, &[&str], i64)] = &[
     ("HundiDecisionsWait", &["hits", "payout_holds", "funding_holds", "payouts_for_operator"], DAY),
     ("HundiRefundsWait", &["refunds"], 2 * DAY),
 ];
-/// Like [`WAITS`], for the service's own work. This alarm is shown in test mode too.
+/// Like [`WAITS`], for the service's own work, and in both modes.
 const WORK_WAITS: (&str, &[&str], i64) =
     ("HundiWorkWaits", &["tasks", "outbox", "endpoints_due"], 5 * MINUTE);
 
-/// The alarms of a mode that fire now.
+/// The alarms that fire now, of a mode, of the whole service and of this process.
 pub fn current(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<CurrentAlarm> {
     let (words, instant) = (visit.words, visit.instant());
     let mut found = Vec::new();

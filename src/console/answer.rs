@@ -25,9 +25,9 @@ use crate::kernel::{Id, OperationError, Refusal, StoreError, system_random};
 use crate::staff::sessions::{self, Session};
 use crate::store::Cost;
 
-/// The Content-Security-Policy. Scripts and styles come only from this server and never stand in
-/// the page itself, requests go only to it, and no frame may show the page. Images may be `data:`
-/// URLs, because the empty icon is one.
+/// The Content-Security-Policy. Scripts and styles come only from files of this server, requests go
+/// only to it, and no frame may show the page. Images may be `data:` URLs, because the empty icon
+/// is one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' \
     data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -38,7 +38,7 @@ pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply 
     let words = texts::wished(wish.unwrap_or(""));
     let mut reply = match judge(&console, words, request).await {
         Ok(reply) => reply,
-        // As plain text: the request was refused before the session was read, which a page needs.
+        // As plain text: a page needs the session, and the request was refused before it was read.
         Err((status, key)) => reply::reply(
             status.as_u16(),
             "text/plain; charset=utf-8",
@@ -163,7 +163,8 @@ async fn judge(
             reply::set_header(&mut reply, ALLOW, &allowed);
             Ok(reply)
         }
-        // Somebody who is not signed in must not learn which pages exist.
+        // Most pages answer somebody who is not signed in in the same way, so this does not say
+        // that the page does not exist.
         RouteFound::Nothing if session.is_none() => Ok(to_sign_in(&asked, is_change)),
         RouteFound::Nothing => Ok(failed(&asked, session.as_ref(), Failure::NotFound)),
     }
@@ -206,8 +207,9 @@ async fn run(
     outcome.unwrap_or_else(|failure| failed(&again, session_again.as_ref(), failure))
 }
 
-/// The answer to a request that its handler must not get: nobody is signed in, the role is too low,
-/// a required second factor is missing, or the form is not of this session.
+/// The answer to a request that its handler must not get, because nobody is signed in, the role is
+/// too low, a required second factor is missing, or the form is not of this session. `None` if the
+/// handler may get it.
 fn refused(
     route: &ConsoleRoute,
     asked: &ConsoleRequest,
@@ -236,7 +238,8 @@ fn refused(
     None
 }
 
-/// Sends somebody to sign in, and back to this path afterwards if it is a page.
+/// Sends somebody to sign in. They come back to this path afterwards, unless htmx asked for it. A
+/// change is answered with a page that says so (401).
 fn to_sign_in(asked: &ConsoleRequest, is_change: bool) -> Reply {
     if is_change {
         let text = asked.words.get("problem.signed_out");

@@ -1,4 +1,4 @@
-//! Requests that one person made and a second one approves.
+//! Requests that one person made and a second one has to approve.
 
 use askama::Template;
 
@@ -12,7 +12,7 @@ use crate::staff::Role;
 use crate::store::Cost;
 
 const PATH: &str = "/console/approvals";
-/// Requests that the page shows.
+/// The most requests that wait, and the most of the newest ones, that the page reads.
 const REQUESTS_MAX: i64 = 200;
 
 #[derive(Template)]
@@ -32,7 +32,7 @@ struct ApprovalsPage<'a> {
 }
 
 impl ApprovalsPage<'_> {
-    /// When it was requested, as a machine-readable time and as text.
+    /// When a request was made, as a machine-readable time and as text.
     fn asked_at(&self, request: &ApprovalRequest) -> (String, String) {
         moment(request.requested_at)
     }
@@ -41,14 +41,14 @@ impl ApprovalsPage<'_> {
         let key = format!("act.{}", request.word);
         self.frame.t.get(&key).to_owned()
     }
-    /// What it is about, in the reader's language if it is no object.
+    /// What a request is about: an identifier, or a text in the reader's language.
     fn subject(&self, request: &ApprovalRequest) -> String {
         self.frame.t.subject(&request.subject)
     }
     fn status(&self, request: &ApprovalRequest) -> String {
         word(self.frame.t, request.status.as_str())
     }
-    /// The page of its subject, if that is an object.
+    /// The path of the page of a request's object; `None` if the request is about no object.
     fn path(&self, request: &ApprovalRequest) -> Option<String> {
         request.object().map(path_of)
     }
@@ -100,7 +100,7 @@ pub async fn approve(visit: Visit) -> PageOutcome {
         .store
         .write(move |tx, now| four_eyes::approve(tx, now, &services, number, &person));
     approved.await?;
-    // The approved request may have ended a pause.
+    // The approval may have ended a pause of payouts, for which some wait.
     submit_waiting(&visit.app.store).await?;
     visit.back_to(PATH, "notice.request_approved")
 }

@@ -35,8 +35,8 @@ document.addEventListener("DOMContentLoaded", showPlace);
 window.addEventListener("resize", showPlace);
 document.addEventListener("htmx:afterSwap", (event) => showTimes(event.target));
 
-// Parts that follow change only where the server's answer differs. Everything else stays the same element, with its tick,
-// focus, selection and place on the screen. Elements with a key are the same as long as they have it, wherever they stand.
+// A part that htmx reads again changes only where the server's answer differs. Everything else stays the same element,
+// with its tick, focus, selection and place on the screen. An element with a key is known by it, wherever it stands.
 const keyOf = (node) => node.dataset?.key;
 const isAlike = (one, other) => one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
 
@@ -81,9 +81,9 @@ htmx.defineExtension("morph", {
     const top = watched?.getBoundingClientRect().top;
     showTimes(fragment);
     takeOverChildren(target, fragment);
-    // A row that moved has lost the focus.
+    // A row that was moved has lost the focus, and gets it back.
     if (focused !== document.activeElement && focused?.isConnected) focused.focus({ preventScroll: true });
-    // Rows above may have come or gone: what the viewer looks at stays where it is on the screen.
+    // Rows above may have come or gone. What the viewer looks at stays where it is on the screen.
     if (watched?.isConnected) window.scrollBy(0, watched.getBoundingClientRect().top - top);
     return [];
   },

@@ -1,12 +1,13 @@
-//! The console's three cookies. `Session` has the session's token. `Visit` has a token before there
-//! is a session (unlike the type `visit::Visit`, which always has one); the form that signs in is
-//! bound to it. `Provider` has a token that a sign-in at an OpenID Connect provider is bound to.
+//! The console's three cookies, each with a random token. `Session` has that of the session.
+//! `Visit` has the token to which the form that signs in is bound; the type `visit::Visit` is
+//! something else. `Provider` has the token to which a sign-in at an OpenID Connect provider is
+//! bound.
 //!
-//! Over https their names have the prefix `__Host-`. Browsers take such a cookie only over https,
-//! from this host, and for all of its paths. So neither another host of the domain nor a page below
-//! another path can set or replace it. The console speaks plain http only on loopback, where
-//! browsers take no cookie with that prefix, so the names have none. Cookies do not depend on the
-//! port: every program that listens on this machine's loopback address could read them there.
+//! Over https the cookies' names have the prefix `__Host-`. Browsers take such a cookie only over
+//! https, from this host, and for all of its paths. So neither another host of the domain nor a
+//! page below another path can set or replace it. The console speaks plain http only on loopback.
+//! There browsers take no cookie with that prefix, so the names have none. Cookies do not depend on
+//! the port, so every program that listens on this machine's loopback address could read them.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
@@ -67,8 +68,8 @@ impl Cookie {
     fn header(self, origins: &Origins, value: &str, end: &str) -> Option<HeaderValue> {
         let secure = if origins.is_secure() { "; Secure" } else { "" };
         let name = self.name(origins);
-        // With Lax, the operator is signed in when following a link in an alarm, and a POST from
-        // another site has no cookie.
+        // With Lax, an operator who follows a link in an alarm is signed in, and a POST from
+        // another site brings no cookie.
         let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{end}");
         HeaderValue::from_str(&text).ok()
     }

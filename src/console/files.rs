@@ -1,5 +1,5 @@
-//! The style sheet and the scripts, which are in the binary. Each file's path has a digest of its
-//! content, so that browsers can keep it forever and never mix the files of two versions.
+//! The style sheets and the scripts, which are in the binary. Each file's path has a digest of its
+//! content, so that browsers can keep it and do not mix the files of two versions.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ struct File {
     digest: String,
 }
 
-/// The style sheet, most of which the pages for payers share.
+/// The style sheet. The pages for payers share the first two parts.
 const STYLE_SHEET: &str = concat!(
     include_str!("../../assets/tokens.css"),
     include_str!("../../assets/parts.css"),

@@ -16,12 +16,12 @@ pub struct Frame<'a> {
     pub operator: Option<&'a OperatorIdentity>,
     /// `auto`, `light` or `dark`.
     pub theme: &'static str,
-    /// The line of the navigation that this page belongs to.
+    /// The section of this page. If the navigation has a line for it, that line is marked.
     pub section: &'static str,
     pub lines: Vec<&'static MenuLine>,
     pub notice: Option<&'static str>,
     pub is_live_configured: bool,
-    /// The path and query of this page, to come back to.
+    /// The path and query of this page.
     pub path: &'a str,
     token: String,
 }

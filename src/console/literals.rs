@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The string literals of a source file, without those in its tests and comments.
+/// The string literals of a source file, without those in its tests and in lines that are comments.
 pub fn literals(source: &str) -> Vec<String> {
     let lines = without_tests(source).lines().filter(|line| !line.trim_start().starts_with("//"));
     let source = lines.collect::<Vec<_>>().join("\n");
@@ -27,7 +27,8 @@ pub fn literals(source: &str) -> Vec<String> {
     found
 }
 
-/// Whether a text is a sentence: it has three words or more, and is no SQL statement.
+/// Whether a text is a sentence: three words or more have at least two lowercase letters, and it is
+/// no SQL statement.
 pub fn is_sentence(text: &str) -> bool {
     let words = text.split_whitespace();
     let words = words.filter(|word| word.bytes().filter(u8::is_ascii_lowercase).count() > 1);
@@ -42,7 +43,7 @@ pub fn bare(text: &str) -> String {
     reason.unwrap_or(&text).to_owned()
 }
 
-/// The folder of the sources.
+/// The folder `src`.
 pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
@@ -68,7 +69,7 @@ pub fn without_tests(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod tests").next().unwrap_or("")
 }
 
-/// The words of a text that have two or more lowercase Latin letters, without what is in backticks.
+/// The words of a text that have two or more lowercase Latin letters, without those in backticks.
 pub fn english_words(text: &str) -> Vec<&str> {
     let plain = text.split('`').step_by(2);
     let words = plain.flat_map(|part| part.split(|letter: char| !letter.is_alphanumeric()));

@@ -2,9 +2,8 @@
 //!
 //! The server draws the pages, and they work without scripts; htmx only replaces parts of a page.
 //! Nothing is loaded from elsewhere, and no page has inline styles or scripts, so the
-//! Content-Security-Policy names only this server. A request is judged in this order: host, origin
-//! and content type of a change, session, route and method, role, second factor, form token; see
-//! `answer.rs`.
+//! Content-Security-Policy names no other server. `answer.rs` judges a request in this order: host,
+//! origin and content type of a change, session, route and method, role, second factor, form token.
 //!
 //! # How to add a page
 //!
@@ -33,8 +32,8 @@
 //!    `{{ frame.t.with("transfer.attempts", [("count", count.as_str())]) }}`. Each key stands in
 //!    `texts/en.toml` and in the files of the other languages; a test compares the files with one
 //!    another and with the keys that templates and code name.
-//! 5. After a change: `visit.back_to("/console/transfers", "notice.decided")` answers
-//!    303, and the next page shows the notice. A refusal that a person should read is
+//! 5. After a change: `visit.back_to("/console/transfers", "notice.decided")` sends the browser to
+//!    that page, which shows the notice. A refusal that a person should read is
 //!    `Failure::told(…)`, which answers 409 with that text.
 //! 6. A line in `nav.rs`, if the navigation should lead to the page.
 //! 7. Tests: `tests/http/console_roles.rs` asks every route of the table with every role, so a new
@@ -93,7 +92,8 @@ pub struct Console {
     request_ids: Minter,
     watch: watch::OverviewWatch,
     comparisons: Arc<Comparisons>,
-    /// Whether an operator without a second factor can only set one up.
+    /// Whether an operator without a second factor gets only the routes of their own account
+    /// ([`route::RouteAccess::SignedIn`]), to set one up.
     requires_second_factor: bool,
     /// The provider at which operators may sign in instead of with a password.
     openid: Option<OpenId>,

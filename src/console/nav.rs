@@ -1,4 +1,4 @@
-//! The navigation: one line for each place of the console.
+//! The lines of the navigation, and which roles see them.
 
 use crate::staff::Role;
 

@@ -13,8 +13,8 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// From the console's URL. If that is on loopback, all three names of loopback count:
-    /// `localhost`, `127.0.0.1` and `[::1]`. `Err` if it is no http or https URL.
+    /// From the console's URL. If its host is loopback, `localhost`, `127.0.0.1` and `[::1]` count
+    /// too. `Err` if it is no http or https URL.
     pub fn of(url: &str) -> Result<Origins, String> {
         let misfit = || format!("the console's address {url:?} is not a URL such as https://HOST");
         let parsed = Url::parse(url).map_err(|_| misfit())?;
@@ -45,8 +45,8 @@ impl Origins {
         self.scheme == "https"
     }
 
-    /// The host of a request, if it is one of the console's. Any other name may belong to somebody
-    /// who pointed it to this address (DNS rebinding).
+    /// The host of a request, if it is one of the console's. Somebody else may have pointed any
+    /// other name to this address (DNS rebinding).
     pub fn host<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let host = only(headers, &header::HOST)?;
         self.authorities.iter().any(|known| known.eq_ignore_ascii_case(host)).then_some(host)

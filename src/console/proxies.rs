@@ -1,9 +1,10 @@
 //! From which address a request comes, behind reverse proxies.
 //!
-//! Anybody can send the header `X-Forwarded-For`; each proxy adds on its right the address that it
-//! was asked from. So it is believed only from proxies that the settings name, and it is read from
-//! the right: the first address that is no such proxy's is the client's. What stands further left
-//! may be made up. nginx (`real_ip_recursive on`) and Rails (`remote_ip`) read it in the same way.
+//! Anybody can send the header `X-Forwarded-For`. Each proxy adds, at the header's right end, the
+//! address that asked it. So the header is believed only from proxies that the settings name, and
+//! it is read from the right: the first address that is no such proxy's is the client's. What
+//! stands further left may be made up. nginx (`real_ip_recursive on`) and Rails (`remote_ip`) read
+//! the header in the same way.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -86,8 +87,8 @@ impl TrustedProxies {
     }
 
     /// The address that a request comes from: the peer's, or if that is a trusted proxy, the first
-    /// in `X-Forwarded-For`, from the right, that is not one. Where the header ends or cannot be
-    /// read, the last proxy that was found counts, because nobody trustworthy says more.
+    /// in `X-Forwarded-For`, from the right, that is no trusted proxy's. If the header ends before
+    /// that, or has something that is no address, the last proxy that was found counts.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         // Several headers count as one, in their order.
@@ -148,14 +149,15 @@ mod tests {
         proxies.client(peer.parse().unwrap(), &headers).to_string()
     }
 
-    /// Cases of nginx's `real_ip_recursive`, of Rails' `remote_ip` and of others who got it wrong.
+    /// Cases of nginx's `real_ip_recursive` and Rails' `remote_ip`, and of programs that got it
+    /// wrong.
     #[test]
     fn the_client_is_the_rightmost_address_that_is_no_trusted_proxy() {
         const LOCAL: &str = "127.0.0.0/8, ::1";
         const CHAIN: &str = "127.0.0.1, 10.0.0.0/8, 172.16.0.0/12, fd00::/8";
         type Case<'a> = (&'a str, &'a str, &'a [&'a [u8]], &'a str);
         let cases: &[Case<'_>] = &[
-            // Without the setting, the header counts for nothing, also on loopback.
+            // Without the setting the header is ignored, also on loopback.
             ("", "127.0.0.1", &[b"3.4.5.6"], "127.0.0.1"),
             ("", "9.9.9.9", &[b"3.4.5.6"], "9.9.9.9"),
             // Only a named proxy is believed.
@@ -192,7 +194,8 @@ mod tests {
             (LOCAL, "127.0.0.1", &[b" \t3.4.5.6 \t"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b"3.4.5.6, , "], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b",,3.4.5.6,,"], "3.4.5.6"),
-            // Garbage that only the client wrote is never reached; garbage from a proxy ends it.
+            // Garbage left of the client's address is not read. Garbage right of it ends the
+            // reading.
             (LOCAL, "127.0.0.1", &[b"unknown, 3.4.5.6"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b"' OR 1=1, 3.4.5.6"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b"\xff\xfe", b"3.4.5.6"], "3.4.5.6"),
@@ -208,7 +211,7 @@ mod tests {
             (LOCAL, "127.0.0.1", &[b"3.4.5.6 7.8.9.10"], "127.0.0.1"),
             (LOCAL, "127.0.0.1", &[b"fe80::1%eth0"], "127.0.0.1"),
             (LOCAL, "127.0.0.1", &[b"[2001:db8::7"], "127.0.0.1"),
-            // Everything is one address too many to trust: the client could write anything.
+            // Whoever trusts every address believes whatever the client wrote.
             ("0.0.0.0/0", "9.9.9.9", &[b"1.1.1.1, 3.4.5.6"], "1.1.1.1"),
         ];
         for (proxies, peer, forwarded, wanted) in cases.iter().copied() {

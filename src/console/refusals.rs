@@ -2,17 +2,17 @@
 //! console alike; the table `[refusal]` of the language files has each of them.
 //!
 //! What the service reports of its own parts, such as a database that cannot be written, stays in
-//! English: it quotes words that the operator has to look for elsewhere.
+//! English, because it quotes words that the operator has to look for elsewhere.
 
 use super::texts::Words;
 
-/// The keys of the table `[refusal]` begin with this.
+// The keys of the table `[refusal]` begin with this.
 const TABLE: &str = "refusal.";
 
 impl Words {
     /// A refusal of a rule, in this language; unchanged if the language files do not have it.
     pub fn refusal(&self, text: &str) -> String {
-        // Many begin with what they are about: `transfer_…: …`, `request 3: …`.
+        // Many refusals begin with what they are about: `transfer_…: …`, `request 3: …`.
         if let Some((about, reason)) = text.split_once(": ") {
             let known = self.translated(TABLE, about).or_else(|| self.known_subject(about));
             if (known.is_some() || about.split(' ').count() <= 2)
@@ -92,7 +92,8 @@ mod tests {
         }
     }
 
-    /// Texts that are no refusals: what only the shell prints, and what the store or the log gets.
+    /// Sentences of the sources below that are no refusals. The first ones are printed only by the
+    /// shell, or are for the store.
     const NO_REFUSALS: &[&str] = &[
         "{} is suspended; its keys stop working within a second",
         "{} is checked again{}",
@@ -139,8 +140,8 @@ mod tests {
         "an operator signed in at the provider",
     ];
 
-    /// Whether texts of a file are never shown to an operator: settings, and what a provider's
-    /// answer lacks, which the log gets.
+    /// Whether no page of the console shows the sentences of a file, such as faults of settings, or
+    /// what is wrong with a provider's answer.
     fn is_for_others(file: &str) -> bool {
         [
             "origin.rs",
@@ -157,8 +158,8 @@ mod tests {
         .any(|end| file.ends_with(&format!("console/{end}")))
     }
 
-    /// No rule of the operator's refuses in a sentence that the language files lack, and no page
-    /// has a sentence of its own.
+    /// The sentences in which the operator's rules refuse are in the language files. So are those
+    /// in the sources of pages.
     #[test]
     fn every_refusal_is_in_the_language_files() {
         let english = &texts::all()[0];

@@ -44,7 +44,7 @@ pub struct ConsoleRoute {
     pub path: &'static str,
     pub access: RouteAccess,
     /// Whether the page's script requests it at intervals. That does not count as a use of the
-    /// session, which would otherwise never end.
+    /// session, which an open page would otherwise keep from ending.
     pub is_polled: bool,
     pub(super) handler: Handler,
 }

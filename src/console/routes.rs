@@ -1,4 +1,4 @@
-//! Every route of the console, with the lowest role that may use it.
+//! Every route of the console, and who may use it: anybody, or an operator of a role or higher.
 
 use super::pages::{
     self, accounts, audit, decide, keys, limits, machinery, overview, persons, queues, reports,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_method_is_told_those_of_its_path() {
+    fn a_refused_method_leads_to_those_of_its_path() {
         let table = RouteTable::new(routes()).unwrap();
         for (method, path, allowed) in [
             (http::Method::PUT, "/console/sign_in", "GET, HEAD, POST"),

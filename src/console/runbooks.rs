@@ -20,7 +20,7 @@ pub fn link(alarm: &str) -> PageCell {
     PageCell::link(path_of(alarm), format!("docs/run.md#{}", alarm.to_lowercase()))
 }
 
-/// Every alarm, where it is shown, and its runbook.
+/// The page of all alarms: where each is shown, and its runbook.
 pub async fn list(visit: Visit) -> PageOutcome {
     let words = visit.words;
     let mut page = ConsolePage::new("home", words.get("runbooks.title"));
@@ -42,7 +42,7 @@ pub async fn list(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// The text below the heading with an alarm's name, up to the next heading.
+/// The text below the heading with an alarm's name, up to the next heading of level 2 or 3.
 fn text_of(alarm: &str) -> Option<&'static str> {
     let is_name = !alarm.is_empty() && alarm.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let heading = format!("\n### {alarm}\n");

@@ -27,7 +27,7 @@ struct SecondFactorPage<'a> {
 
 struct Setup {
     qr: QrSvg,
-    /// In groups of four letters, for somebody who cannot scan the code.
+    /// In base 32 and groups of four, for somebody who cannot scan the QR code.
     secret: String,
 }
 
@@ -70,8 +70,8 @@ pub async fn page(visit: Visit) -> PageOutcome {
     })
 }
 
-/// Makes a new secret. An operator who already has a second factor has to give a code of it first,
-/// so that a stolen session cannot replace it.
+/// Makes a new secret. An operator who already has a second factor has to give a code of it, or a
+/// recovery code, so that a stolen session is not enough to replace it.
 pub async fn begin(visit: Visit) -> PageOutcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
     let (services, place) = (visit.app.services.clone(), place(&visit));
@@ -95,8 +95,8 @@ fn place(visit: &Visit) -> Place {
     Place { address: visit.address.clone(), browser: visit.session.browser.clone() }
 }
 
-/// What a right code led to. `Err` tells the person that the code is wrong, or for how long no code
-/// is accepted.
+/// The result of a right code. `Err` tells the person that the code is wrong, or for how long no
+/// code is accepted.
 fn right<T>(visit: &Visit, check: CodeCheck<T>) -> Result<T, Failure> {
     match check {
         CodeCheck::Right(result) => Ok(result),

@@ -9,11 +9,9 @@ use crate::screening::UNREADABLE;
 use crate::screening::hit::EVIDENCE_SEPARATOR;
 use crate::screening::hits;
 
-/// The keys of the table `[evidence]` begin with this.
+// The keys of a table of the language files begin with its name and a dot.
 const EVIDENCE: &str = "evidence.";
-/// Those of the table `[subject]`.
 const SUBJECT: &str = "subject.";
-/// Those of the table `[service]`.
 const SERVICE: &str = "service.";
 
 impl Words {
@@ -34,8 +32,8 @@ impl Words {
         parts.join(EVIDENCE_SEPARATOR)
     }
 
-    /// The list and the entry of a hit. A hit without an entry gets a word instead: one word for
-    /// what was not compared in full, another for the operator's own refusal.
+    /// The list and the entry of a hit. Two kinds of hits have no entry and get a word instead:
+    /// what was not compared in full, and the operator's own refusal.
     pub fn listed(&self, list: &str, entry_id: &str) -> String {
         match (list, entry_id) {
             (UNREADABLE, _) => word(self, "unreadable"),
@@ -50,13 +48,13 @@ impl Words {
         self.known_subject(text).unwrap_or_else(|| text.to_owned())
     }
 
-    /// The same; `None` if the language files do not have it.
+    /// Like [`Words::subject`]; `None` if the language files do not have it.
     pub fn known_subject(&self, text: &str) -> Option<String> {
         self.translated(SUBJECT, text)
     }
 
-    /// A reason or a detail that the service wrote. If a refusal ended an approval request, the
-    /// refusal is the reason. The bank's words at the end of a difference's detail stay as they
+    /// A reason or a detail that the service wrote. A refusal is one too: it is the reason if it
+    /// ended an approval request. The bank's words at the end of a difference's detail stay as they
     /// are.
     pub fn service_text(&self, text: &str) -> String {
         let mut parts = text.split(BANK_SAYS);
@@ -89,14 +87,14 @@ mod tests {
         EntryKind, ListEntry, ListName, ListedIdentifier, ListedName, ScreeningQuestion,
     };
 
-    /// The value that tests give to placeholders: no text of any language contains it.
+    /// The value that tests give to placeholders. No text of any language contains it.
     const SAMPLE: &str = "X7";
 
     fn others() -> impl Iterator<Item = &'static Words> {
         texts::all().iter().filter(|words| words.code != "en")
     }
 
-    /// Every source of the service without its tests: its name and its text.
+    /// The path and the text of each source of the service, without its tests.
     fn own_files() -> Vec<(String, String)> {
         let all = files_below(&sources(), &["rs"]).into_iter();
         all.map(|(path, text)| (path.display().to_string(), without_tests(&text).to_owned()))
@@ -162,9 +160,9 @@ mod tests {
         }
     }
 
-    /// Hits of every kind, as screening makes them. The names in them stay as they are.
+    /// Many kinds of hits, as screening makes them. The names in them stay as they are.
     #[test]
-    fn what_screening_finds_is_said_whole() {
+    fn evidence_as_screening_makes_it_is_translated_whole() {
         let checked = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
         let address = ChainAddress::parse(checked).unwrap();
         let tron = ChainAddress::of_chain("tron", *address.bytes());
@@ -311,7 +309,7 @@ mod tests {
             .collect()
     }
 
-    /// The words that are the last text in quotes of a call that records a decision.
+    /// The words of decisions: the last text in quotes of each call that records one.
     fn decision_words(source: &str) -> BTreeSet<String> {
         let calls = source.split(" record(").skip(1).chain(source.split("::record(").skip(1));
         let calls = calls.filter_map(|rest| rest.split_once(';')).map(|(call, _)| call);

@@ -26,7 +26,7 @@ struct SignInPage<'a> {
     next: &'a str,
     name: &'a str,
     problem: Option<String>,
-    /// Whether nobody can sign in yet.
+    /// Whether there is no operator who may sign in.
     is_nobody: bool,
     provider: Option<Provider>,
 }
@@ -37,7 +37,7 @@ struct Provider {
     path: String,
 }
 
-/// The form. Its answer sets the cookie from which the form's token is made.
+/// The form. A browser without the cookie from which the form's token is made gets one.
 pub async fn page(asked: ConsoleRequest) -> PageOutcome {
     shown(asked, StatusCode::OK, None).await
 }
@@ -137,8 +137,7 @@ async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, F
         return Ok(SignIn::Locked { seconds });
     }
     let turn = asked.console.comparisons.turn(&attempt.place.network()).await?;
-    // In a task of its own, so that a counted attempt is completed and logged even if the browser
-    // disconnects.
+    // In a task of its own, so that a counted attempt is concluded even if the browser disconnects.
     let ended = tokio::spawn(judged(app, turn, attempt)).await;
     Ok(ended.map_err(|_| StoreError::Broken("a sign-in did not come to its end".into()))??)
 }
@@ -166,7 +165,7 @@ async fn judged(
     app.store.write(conclude).await
 }
 
-/// Ends this session, here and in the browser.
+/// Ends this session, in the store and in the browser.
 pub async fn sign_out(visit: Visit) -> PageOutcome {
     let (number, hash) = (visit.operator().number, visit.session.token_hash);
     let by = visit.decided_by("")?;

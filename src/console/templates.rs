@@ -1,6 +1,6 @@
 //! Translates texts that the service wrote in English into the reader's language. Tables of the
-//! language files have a template for each of them, with placeholders such as `{name}`. So a text
-//! is recognised whatever value each placeholder had.
+//! language files have a template for each such text, with placeholders such as `{name}`. A text is
+//! recognised by what its template has around the placeholders.
 
 use super::blocks::word;
 use super::texts::{self, Words};
@@ -11,7 +11,7 @@ const WORD_PLACEHOLDERS: &[&str] = &["act", "mode", "operation", "reason", "stat
 /// The placeholder whose value has only digits.
 const NUMBER_PLACEHOLDER: &str = "number";
 
-/// The values of a template's placeholders, if a text was made from it.
+/// The values of a template's placeholders, if a text can have been made from it.
 fn values<'a, 't>(template: &'a str, text: &'t str) -> Option<Vec<(&'a str, &'t str)>> {
     let mut pieces = template.split('{');
     let mut rest = text.strip_prefix(pieces.next()?)?;
@@ -45,15 +45,14 @@ fn literal_length(template: &str) -> usize {
 }
 
 impl Words {
-    /// A text that was made from a template of a table, in this language. `None` if no template
-    /// fits, or if this language is English, because the text is English already. The table is
-    /// named with a dot at its end.
+    /// An English text in this language, by the templates of a table. `None` if no template fits,
+    /// or if this language is English. `table` is the table's name with a dot at its end.
     pub fn translated(&self, table: &str, text: &str) -> Option<String> {
         if self.code == "en" {
             return None;
         }
         let english = texts::all().first()?;
-        // The template with the longest literal text: it says most of the text itself.
+        // If several templates fit, the one with the longest literal text is taken.
         let (key, found) = english
             .below(table)
             .filter_map(|(key, template)| Some((key, template, values(template, text)?)))

@@ -7,8 +7,8 @@ mod languages;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The code and the text of each language's file. English is first; the others fall back to it. The
-/// build script finds the files.
+/// The code and the text of each language's file, which the build script finds. English is first;
+/// the others fall back to it.
 const LANGUAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/console_languages.rs"));
 
 static ALL: LazyLock<Vec<Words>> = LazyLock::new(|| words_of(LANGUAGES));
@@ -41,7 +41,7 @@ impl Words {
     pub fn name(&self) -> &str {
         self.find("language.name").unwrap_or(self.code)
     }
-    /// The keys that begin with a table's name, and their texts.
+    /// The keys that begin with `table`, which is a table's name and a dot, and their texts.
     pub fn below<'a>(&'a self, table: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let all = self.texts.iter().map(|(key, text)| (key.as_str(), text.as_str()));
         all.filter(move |(key, _)| key.starts_with(table))
@@ -63,8 +63,8 @@ impl Words {
         }
         text
     }
-    /// The message that too many attempts failed, and that the next is accepted after so many
-    /// seconds. It says minutes, rounded up.
+    /// The message that too many attempts failed, and in how many minutes the next one is accepted.
+    /// The minutes are `seconds`, rounded up.
     pub fn locked(&self, seconds: i64) -> String {
         self.with("sign_in.locked", [("minutes", &((seconds + 59) / 60).to_string())])
     }
@@ -112,8 +112,8 @@ mod tests {
             .collect()
     }
 
-    /// Each text that a language lacks, that only it has, or that has other placeholders than in
-    /// English.
+    /// What is wrong with a language: each text that it lacks, that English lacks, that is empty,
+    /// or that has other placeholders than in English.
     fn faults(words: &Words, english: &Words) -> Vec<String> {
         let keys: BTreeSet<_> = words.texts.keys().chain(english.texts.keys()).collect();
         let mut faults = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
         let third = find(&all, "aa").unwrap();
         assert_eq!(third.name(), "मराठी");
         assert_eq!(faults(third, &all[0]), [""; 0]);
-        // The control: a file that lacks a text, and one that lost a placeholder, are told.
+        // The control: a file that lacks a text and has lost a placeholder has both faults.
         let broken = planted.replace("[language]\nname = \"मराठी\"\n", "[language]\n");
         let broken = broken.replacen("{age}", "{aeg}", 1);
         let broken = words_of(&[("aa", &broken)]);
@@ -184,14 +184,14 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// The texts of all sources and templates of the console, besides this one.
+    /// The texts of the console's sources and templates, without this file.
     fn own_files() -> Vec<String> {
         let mut found = files_below(&sources().join("console"), &["rs", "html"]);
         found.retain(|(path, _)| path.file_name().is_some_and(|name| name != "texts.rs"));
         found.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// Texts in quotes that look like keys of a table that there is.
+    /// Texts in quotes that look like keys of one of these tables.
     fn named(file: &str, tables: &BTreeSet<&str>) -> BTreeSet<String> {
         let is_key = |text: &&str| {
             text.split_once('.').is_some_and(|(table, key)| {
@@ -218,7 +218,7 @@ mod tests {
             let file = &lines.collect::<Vec<_>>().join("\n");
             missing
                 .extend(named(file, &tables).into_iter().filter(|key| english.find(key).is_none()));
-            // A table that nobody has is a slip too.
+            // This finds keys of tables that do not exist, too.
             for (start, _) in file.match_indices(".t.get(\"") {
                 let key = file[start + 8..].split('"').next().unwrap_or("");
                 if english.find(key).is_none() {
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(missing, BTreeSet::new());
     }
 
-    /// Keys that sources name, and beginnings of keys, to which they add a word.
+    /// The keys that sources name in full, and the beginnings of keys to which they add a word.
     fn keys_named(files: &[String]) -> (BTreeSet<&str>, BTreeSet<&str>) {
         let texts = files.iter().flat_map(|file| file.split('"'));
         let texts =
@@ -247,7 +247,8 @@ mod tests {
         let (whole, begins) = keys_named(&files);
         let is_shown =
             |key: &str| whole.contains(key) || begins.iter().any(|begin| key.starts_with(begin));
-        // Words are those of statuses and reasons; the other tables have tests of their own.
+        // The keys of these tables are made of words and texts of the service; they have tests of
+        // their own.
         let of_others = ["word.", "refusal.", "evidence.", "subject.", "service."];
         let keys = all()[0].texts.keys();
         let keys = keys.filter(|key| !of_others.iter().any(|table| key.starts_with(table)));

@@ -50,8 +50,8 @@ impl Deref for Visit {
 }
 
 impl ConsoleRequest {
-    /// A copy without the form's fields, kept for a page about a failure: the handler takes the
-    /// request itself.
+    /// A copy without the form's fields. It is for the page about a failure, because the handler
+    /// has taken the request itself.
     pub(super) fn twin(&self) -> ConsoleRequest {
         ConsoleRequest {
             console: self.console.clone(),
@@ -107,12 +107,12 @@ impl ConsoleRequest {
         let given = self.field("token");
         bool::from(subtle::ConstantTimeEq::ct_eq(self.token().as_bytes(), given.as_bytes()))
     }
-    /// Sends the browser to a page of the console (303); to the overview if `path` is no such page.
+    /// Sends the browser to a page of the console; to the overview if `path` is no path of it.
     pub fn go_to(&self, path: &str) -> PageOutcome {
         let mut reply = reply::reply(StatusCode::SEE_OTHER.as_u16(), TEXT, Vec::new());
         let path = if is_own_path(path) { path } else { "/console" };
-        // Scripts cannot see a redirect: htmx would follow it and put the whole page into a part of
-        // this one. Its own header loads the page instead.
+        // Scripts cannot see a redirect: the browser would follow it, and htmx would put the whole
+        // page into a part of this one. The header `HX-Redirect` makes htmx load the page.
         if self.wants_part() {
             *reply.status_mut() = StatusCode::OK;
             reply::set_header(&mut reply, HeaderName::from_static("hx-redirect"), path);
@@ -176,7 +176,7 @@ pub enum Failure {
     NotFound,
     /// This operator may not do this.
     Forbidden,
-    /// Nothing changed, and this text tells the person why (409).
+    /// The change was not made, or only a part of it, and this text tells the person why (409).
     Told(String),
     /// The store or a template failed: the page is answered 500 or 503, and the log says why.
     Broken(OperationError),

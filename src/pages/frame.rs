@@ -53,9 +53,9 @@ fn hash(text: &str) -> String {
 static SCRIPT_HASH: LazyLock<String> = LazyLock::new(|| hash(JS));
 static STYLE_HASH: LazyLock<String> = LazyLock::new(|| hash(CSS));
 
-/// The Content-Security-Policy. The page loads nothing; only its script asks this server for the
-/// state. Styles and script are in the page, and the policy allows them by their hashes. `data:` is
-/// for the logo, and for the empty icon, which keeps browsers from asking for `/favicon.ico`.
+/// The Content-Security-Policy. The page loads no file; its script asks this server for the state.
+/// Styles and script are in the page, and the policy allows them by their hashes. `data:` is for
+/// the logo, and for the empty icon, which keeps browsers from asking for `/favicon.ico`.
 fn policy(colours: Option<&str>) -> String {
     let colours = colours.map(|style| format!(" {}", hash(style))).unwrap_or_default();
     format!(
@@ -65,8 +65,8 @@ fn policy(colours: Option<&str>) -> String {
     )
 }
 
-/// Sets the headers of a page whose address is secret: no copies in caches and search engines, no
-/// referrer, and the policy.
+/// Sets the headers of a page whose address is secret. They forbid copies in caches and search
+/// engines, and referrers, and they set the Content-Security-Policy.
 pub fn protect(reply: &mut Reply, frame: Option<&PageFrame>) {
     let headers = reply.headers_mut();
     let policy = policy(frame.and_then(|frame| frame.colours.as_deref()));

@@ -30,7 +30,7 @@ mod tests {
     use crate::routes::{resource_paths, routes};
 
     #[test]
-    fn who_comes_near_a_page_is_told_its_path() {
+    fn a_path_near_a_page_leads_to_that_page() {
         let document = openapi::document(&routes(), &resource_paths(), "/");
         let guides = Guides::new(document, "https://pay.example");
         for (path, meant) in [

@@ -32,8 +32,8 @@ pub mod words;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
-/// What a node answers over HTTP: the API, the documentation and the pages. The console has a
-/// listener of its own.
+/// What the listener of the API answers from: the API, the documentation and the pages. The console
+/// has a listener of its own.
 pub struct Site {
     pub app: Arc<AppState>,
     pub api: Api,
@@ -87,7 +87,7 @@ fn payer_form<B>(request: &Request<B>) -> Option<(&str, PayerForm)> {
 }
 
 fn new_request_id(site: &Site) -> String {
-    // Without randomness two requests could share an identifier, which would only make the log
+    // Without randomness, two requests could get the same identifier. That would only make the log
     // harder to read.
     let random = system_random().unwrap_or_default();
     let instant = site.app.store.clock.milliseconds();
@@ -117,7 +117,7 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
     let app = &site.app;
     let path = request.uri().path();
     if request.method() != http::Method::GET && request.method() != http::Method::HEAD {
-        // A POST to a path that is nearly a route's, such as `/transfers`, is told the route.
+        // If the path is nearly that of a route, such as `/transfers`, the answer names the route.
         if site.api.router.near_miss(path).is_some() {
             return dispatch::refusal_reply(request_id, no_such_page(site, path));
         }
@@ -195,7 +195,8 @@ fn security_text(app: &AppState) -> Option<String> {
     const DAY_SECONDS: i64 = 86_400;
     let settings = &app.services.settings;
     let contact = settings.security_contact.as_deref()?;
-    // The expiry counts from the day's beginning, so that the text stays the same all day.
+    // The expiry is counted from the beginning of the day (UTC), so that the text stays the same
+    // all day.
     let day = app.store.clock.milliseconds() / 1000 / DAY_SECONDS;
     let expires = jiff::Timestamp::from_second((day + VALID_DAYS) * DAY_SECONDS).ok()?;
     let url = &settings.public_url;
@@ -213,7 +214,7 @@ pub async fn metrics_page(app: &AppState) -> String {
     let read = app.store.read(Cost::Point, move |tx| {
         Ok((pauses::rows::all(tx)?, backlog::waiting(tx, &services, now_milliseconds)?))
     });
-    // If the store does not answer, these figures keep their last values; other figures show the
+    // If the store does not answer, these figures keep their last values. Other figures show the
     // fault.
     if let Ok((pauses, all_waiting)) = dispatch::within(app, dispatch::answer_end(), read).await {
         for operation in Operation::ALL {
@@ -233,8 +234,8 @@ pub async fn metrics_page(app: &AppState) -> String {
     app.metrics.page(&app.store, &figures)
 }
 
-/// Ready means that the store answers and accepts writes, and that the node is not stopping. It is
-/// for load balancers; `/healthz` only says that the process runs.
+/// Ready means that the store answers and accepts writes, and that the node is not stopping. The
+/// answer is for load balancers; `/healthz` only says that the process runs.
 async fn ready(app: &AppState) -> Reply {
     let unready = |why: String| {
         text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", format!("{why}\n"))
@@ -268,7 +269,7 @@ async fn ready(app: &AppState) -> Reply {
     }
 }
 
-/// The operator's pauses, one on each line; they do not make the service unready.
+/// The operator's pauses, one on each line. They do not make the node unready.
 fn pause_lines(pauses: &[Pause]) -> String {
     let line = |pause: &Pause| match pause.account_number {
         None => format!("{} are paused\n", pause.operation.as_str()),
@@ -277,8 +278,8 @@ fn pause_lines(pauses: &[Pause]) -> String {
     pauses.iter().map(line).collect()
 }
 
-/// How far each chain is followed, one on each line. A node that is behind can still answer
-/// requests, so this does not make the service unready.
+/// How far each chain is followed, one chain on each line. A node that follows a chain late can
+/// still answer requests, so this does not make it unready.
 fn chain_lines(app: &AppState) -> String {
     use std::sync::atomic::Ordering::Relaxed;
     let now_seconds = app.store.clock.milliseconds() / 1000;
@@ -300,8 +301,8 @@ fn chain_lines(app: &AppState) -> String {
     app.chains.iter().map(line).collect()
 }
 
-/// The file of the documentation at the request's path. If the request prefers Markdown
-/// (`Accept: text/markdown`), a page is answered as Markdown.
+/// The file of the documentation at the request's path; `None` if there is none. If the request
+/// prefers Markdown (`Accept: text/markdown`), a page is answered as Markdown.
 fn guide_page<B>(guides: &Guides, request: &Request<B>) -> Option<Reply> {
     let (path, query) = (request.uri().path(), request.uri().query());
     let Some(markdown_path) = guides.markdown_path(path) else {

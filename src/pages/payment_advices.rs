@@ -60,8 +60,8 @@ fn refuse(request_id: &str, failure: OperationError) -> Reply {
     }
 }
 
-/// The public halves of all keys, as a JWK set. Caches may keep it for five minutes, so a new key
-/// is seen after that time at the latest.
+/// The public halves of all keys that sign payment advices, as a JWK set. Caches may keep it for
+/// five minutes, and then lack a newer key for that long.
 async fn key_set(app: &Arc<AppState>, request_id: &str) -> Reply {
     let services = app.services.clone();
     let read =
@@ -76,8 +76,7 @@ async fn key_set(app: &Arc<AppState>, request_id: &str) -> Reply {
     }
 }
 
-/// The facts on the verification page. All of them are on the advice too, and the only name among
-/// them is the issuer's.
+/// The facts on the verification page. The only name among them is the issuer's.
 struct VerifiedAdvice {
     issuer: Issuer,
     amount: Money,
@@ -102,7 +101,7 @@ struct VerificationTemplate<'a> {
     settled_at: String,
 }
 
-/// Answers the verification page, or what [`not_verified`] answers.
+/// Answers the verification page; if that is not possible, what [`not_verified`] answers.
 async fn verify(
     app: &Arc<AppState>,
     request_id: &str,
@@ -211,7 +210,7 @@ mod tests {
     use crate::pages::words::english;
 
     #[test]
-    fn the_page_escapes_what_others_wrote_and_says_what_is_wrong() {
+    fn the_page_escapes_texts_and_says_that_a_payment_came_back() {
         let html = |advice: &VerifiedAdvice| {
             super::html(advice, &PageFrame::narrow(&advice.issuer), english())
         };

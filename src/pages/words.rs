@@ -1,7 +1,7 @@
 //! The words of the pages for people, in every language: one file for each in `languages/`.
 //!
-//! The language is the one that `?lang=` names, otherwise the one that the browser prefers.
-//! [`fill`] puts values into a text in the places of `{name}`.
+//! The language is the one that `?lang=` names, otherwise the one that the browser prefers,
+//! otherwise English. [`fill`] puts values into a text in the places of `{name}`.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ const FILES: [&str; 8] = [
     include_str!("languages/ar.toml"),
 ];
 
-/// Declares the keys. Every file has all of them and no others.
+/// Declares the keys of the files. Every file has all of them and no others.
 macro_rules! words {
     ($($key:ident)*) => {
         /// Everything that the pages say, in one language.
@@ -79,7 +79,7 @@ pub fn languages() -> &'static [PageWords] {
     &LANGUAGES
 }
 
-/// English, the language if no other is requested or preferred.
+/// The language of readers who ask for no other and prefer none.
 pub fn english() -> &'static PageWords {
     &LANGUAGES[0]
 }
@@ -96,7 +96,8 @@ pub fn chosen(query: Option<&str>, headers: &HeaderMap) -> &'static PageWords {
     asked.or_else(|| preferred(headers)).unwrap_or_else(english)
 }
 
-/// The known language with the highest weight (RFC 9110, 12.5.4); the first of equals.
+/// The known language with the highest weight in `Accept-Language` (RFC 9110, 12.5.4); of several
+/// with the same weight, the first.
 fn preferred(headers: &HeaderMap) -> Option<&'static PageWords> {
     let mut best: Option<(f32, &'static PageWords)> = None;
     let texts = headers.get_all(ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
@@ -114,9 +115,9 @@ fn preferred(headers: &HeaderMap) -> Option<&'static PageWords> {
 }
 
 impl PageWords {
-    /// Like [`fill`], but a language that runs from right to left changes each value in two ways.
-    /// The value is isolated, because otherwise figures and brackets would change places (Unicode's
-    /// UAX 9). And a line cannot break after a hyphen in it, as in `TRC-20`.
+    /// Like [`fill`], but in a language that runs from right to left, each value is changed in two
+    /// ways. It is isolated, because otherwise figures and brackets would change places (Unicode's
+    /// UAX 9). And no line breaks after a hyphen in it, as in `TRC-20`.
     pub fn fill(&self, text: &str, values: &[(&str, &str)]) -> String {
         if self.direction != "rtl" {
             return fill(text, values);
@@ -130,7 +131,7 @@ impl PageWords {
     }
 }
 
-/// Replaces each `{name}` in a text by its value, and by nothing if it has none.
+/// Replaces each `{name}` in a text by the value of this name, or by nothing if there is none.
 pub fn fill(text: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(text.len() + 32);
     let mut rest = text;
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_language_says_the_same() {
+    fn every_language_has_every_text_with_the_same_places() {
         let all: Vec<PageWords> = FILES
             .iter()
             .map(|text| toml::from_str(text).unwrap_or_else(|error| panic!("{error}")))
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_where_the_text_says_and_are_not_read_again() {
+    fn values_are_filled_in_and_braces_in_them_stay() {
         assert_eq!(fill("{b} of {a}, {b}{c}", &[("a", "{b}"), ("b", "1")]), "1 of {b}, 1");
         assert_eq!(fill("plain { text", &[]), "plain  text");
         let arabic = of_code("ar").unwrap();

@@ -1,8 +1,8 @@
 //! Limits how many passwords are compared at once. A comparison takes 19 MiB and a processor, so
 //! few run at the same time, and those from one address run one after another. However many
-//! attempts one address sends, another address waits for only one of them.
+//! attempts one address sends, another address waits for at most one of them.
 //!
-//! An address here is what `Place::network` gives, so that all of an IPv6 network count as one.
+//! An address here is what `Place::network` gives. So all of a /64 network of IPv6 is one address.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ struct AttemptsUnderWay {
     count: usize,
 }
 
-/// The attempts to sign in that are under way in this process.
+/// The attempts to sign in that run or wait in this process, and the limit of those that compare.
 pub struct Comparisons {
     threads: Arc<Semaphore>,
     under_way: Mutex<AttemptsUnderWay>,
@@ -45,7 +45,7 @@ impl Default for Comparisons {
     }
 }
 
-/// A place in an address's queue. Dropping it leaves the queue.
+/// A place in an address's queue. Dropping it frees the place.
 struct EnteredQueue {
     comparisons: Arc<Comparisons>,
     address: String,
@@ -104,7 +104,7 @@ impl Comparisons {
 }
 
 impl AttemptTurn {
-    /// Compares a password on a thread of its own, when one is free.
+    /// Compares a password on another thread. Waits while [`COMPARISONS_MAX`] others are compared.
     pub async fn compare(
         &self,
         counted: CountedAttempt,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_waits_for_itself_alone() {
+    fn attempts_of_one_address_run_one_after_another() {
         let comparisons = Arc::new(Comparisons::default());
         let first = comparisons.turn("a").now_or_never().unwrap().unwrap();
         let mut others: Vec<_> =
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_wait_at_most() {
+    fn attempts_of_all_addresses_have_a_maximum() {
         let comparisons = Arc::new(Comparisons::default());
         let all: Vec<_> = (0..ATTEMPTS_MAX)
             .map(|number| comparisons.turn(&number.to_string()).now_or_never().unwrap().unwrap())

@@ -20,7 +20,7 @@ crate::string_enum!(
     Theme { Auto "auto", Light "light", Dark "dark" }
 );
 
-/// Who acts: what handlers and decisions know of an operator.
+/// An operator, as handlers and decisions know them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorIdentity {
     pub number: i64,
@@ -36,13 +36,14 @@ pub struct Operator {
     pub is_disabled: bool,
     /// Sealed.
     pub totp_secret: Option<Vec<u8>>,
-    /// Whether a code of the secret was accepted: from then on each sign-in needs a code.
+    /// Whether a code of the secret was accepted. From then on a sign-in with the password needs a
+    /// code, too.
     pub is_totp_confirmed: bool,
     /// Sealed: a secret that waits for its first code, and when it was made.
     pub next_totp_secret: Option<Vec<u8>>,
-    /// The last step (`totp.rs`) whose code was accepted.
+    /// The last time step (`totp.rs`) whose code was accepted.
     pub totp_step: i64,
-    /// Of the console; empty until the operator chose one.
+    /// The console's language; empty until the operator has chosen one.
     pub language: String,
     pub theme: Theme,
     pub created: i64,
@@ -50,8 +51,8 @@ pub struct Operator {
 
 pub const NAME_CHARACTERS_MAX: usize = 64;
 
-/// A name as it is stored and compared: in lower case, without spaces around it. `Err` says what a
-/// name looks like.
+/// A name as it is stored and compared: in lower case, without spaces around it. `Err` says which
+/// names are accepted.
 pub fn name(text: &str) -> Result<String, String> {
     let name = text.trim().to_ascii_lowercase();
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
@@ -95,8 +96,8 @@ pub fn named(tx: &mut dyn Tx, name: &str) -> Result<Operator, OperationError> {
     })
 }
 
-/// Gives an operator a new password, removes the second factor and the link to a provider, and ends
-/// every session. A disabled operator may sign in again.
+/// Gives an operator a new password, removes the second factor and the link to a provider, ends
+/// every session, and lets a disabled operator sign in again.
 pub fn reset(
     tx: &mut dyn Tx,
     now: &Now,
@@ -131,8 +132,8 @@ pub fn disable(
     Ok(rows::end_sessions_of(tx, operator.identity.number)?)
 }
 
-/// Removes sessions whose whole time is over, and failures that no longer count. Both are few, so
-/// one call removes all of them, and the answer 0 says that no further call is needed.
+/// Removes sessions that are older than a session may be, and failures that no longer count. Both
+/// are few, so one call removes all. The answer 0 says that no further call is needed.
 pub fn purge(tx: &mut dyn Tx, now: &mut Now) -> Result<u64, StoreError> {
     rows::purge(tx, now.instant(), now.instant() - sign_in::FAILURES_SECONDS)?;
     Ok(0)
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_and_fold_case() {
+    fn names_are_of_plain_characters_and_in_lower_case() {
         assert_eq!(name(" Asha.Rao@Example.in ").as_deref(), Ok("asha.rao@example.in"));
         for text in ["", " ", "a b", "<b>", "ä", &"x".repeat(65)] {
             assert!(name(text).is_err(), "{text}");

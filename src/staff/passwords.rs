@@ -14,7 +14,8 @@ const PASSES: u32 = 2;
 const LANES: u32 = 1;
 
 const SALT_BYTES: usize = 16;
-/// Letters and digits that are not mistaken for one another: 32 of them, 5 bits each.
+/// 32 letters and digits, so that each stands for 5 bits. `l`, `o`, `0` and `1` are left out,
+/// because they are easily mistaken for others.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// The length of a password that [`make`] makes: 100 random bits.
 const MADE_CHARACTERS: usize = 20;
@@ -33,7 +34,7 @@ pub fn judge(password: &str) -> Result<(), String> {
     Err(format!("a password has {CHARACTERS_MIN} to {CHARACTERS_MAX} characters"))
 }
 
-/// What is stored of a password. Takes tens of milliseconds and 19 MiB.
+/// What is stored of a password. Computing it takes tens of milliseconds and 19 MiB.
 pub fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String, String> {
     let hash = hasher()?
         .hash_password_with_salt(password.as_bytes(), &salt)
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_have_a_length() {
+    fn a_password_has_12_to_256_characters() {
         assert!(judge("elevenchars").is_err());
         assert!(judge("twelve chars").is_ok());
         assert!(judge(&"x".repeat(256)).is_ok());

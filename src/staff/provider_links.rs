@@ -1,6 +1,6 @@
 //! Links of operators to persons at an OpenID Connect provider. An issuer and a subject name the
-//! person; the provider gives that subject to nobody else. Signing in there makes nobody an
-//! operator.
+//! person, because the provider gives a subject to one person only. Signing in there makes nobody
+//! an operator.
 
 use super::sign_in::{self, Place};
 use super::{Operator, OperatorIdentity, named, rows, sessions};
@@ -79,7 +79,7 @@ pub fn link(
     Ok(audit::append(tx, now, &Fact::by(by, Action::OperatorLinked, name, &details))?)
 }
 
-/// Ends the link. Ends every session too, because it may have begun through the link.
+/// Ends an operator's link, and every session, because each may have begun through the link.
 pub fn unlink(
     tx: &mut dyn Tx,
     now: &Now,
@@ -96,7 +96,8 @@ pub fn unlink(
     Ok(rows::end_sessions_of(tx, operator.identity.number)?)
 }
 
-/// Signs in a person for whom a provider vouches.
+/// Signs in a person for whom a provider vouches. A refused sign-in counts as a failure of the
+/// address, and is logged.
 pub fn sign_in(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -133,7 +134,8 @@ pub fn sign_in(
     Ok(OutsideSignIn::Done { token, operator: operator.identity })
 }
 
-/// The operator whose name is the verified e-mail address, unless that operator is linked already.
+/// The operator whose name is the verified e-mail address. `None` if that operator is linked
+/// already, or if the settings do not let addresses link.
 fn by_email(tx: &mut dyn Tx, vouched: &Vouched) -> Result<Option<Operator>, StoreError> {
     let Some(name) = vouched.email.as_deref().and_then(|email| super::name(email).ok()) else {
         return Ok(None);
@@ -155,8 +157,8 @@ fn refuse(
     log(tx, now, Action::SignInRefused, name, vouched, place)
 }
 
-/// Logs a sign-in, as an entry about the operator `name`, which is empty if no operator was found.
-/// The person's identifier at the provider is left out, because that person may not be an operator.
+/// Logs a sign-in or a refused one, about the operator `name`, which is empty if no operator was
+/// found. The log does not get the subject, because the person may be no operator.
 fn log(
     tx: &mut dyn Tx,
     now: &Now,

@@ -187,7 +187,7 @@ pub fn touch_session(
     .map(|_| ())
 }
 
-/// Ends one session, if it is this operator's.
+/// Ends one session, if it is this operator's. Answers whether it did.
 pub fn end_session(
     tx: &mut dyn Tx,
     operator_number: i64,
@@ -237,7 +237,7 @@ pub fn count_failure(
     Ok(counted > 0)
 }
 
-/// Takes back one failure of a subject, if its count is still the one that began at `first_at`.
+/// Takes back one failure of a subject, if its count is still one that began at `first_at`.
 pub fn take_back_failure(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
@@ -316,7 +316,7 @@ pub fn take_recovery_code(
     Ok(taken > 0)
 }
 
-/// Recovery codes that are left.
+/// How many recovery codes an operator has left.
 pub fn recovery_codes_count(tx: &mut dyn Tx, number: i64) -> Result<i64, StoreError> {
     let row = tx.row(
         "SELECT COUNT(*) FROM operator_recovery_codes WHERE operator_number = ?1",
@@ -380,7 +380,7 @@ pub fn insert_link(
     )
 }
 
-/// Ends the link of an operator, if there is one.
+/// Ends the link of an operator. Answers whether there was one.
 pub fn remove_link(tx: &mut dyn Tx, number: i64) -> Result<bool, StoreError> {
     let removed =
         tx.execute("DELETE FROM operator_identities WHERE operator_number = ?1", values![number])?;

@@ -3,11 +3,11 @@
 use super::{OperatorIdentity, Theme};
 use crate::kernel::{hex, network_of};
 
-/// A session ends if nobody has used it for this long.
+/// A session ends this long after its last stored use.
 pub const IDLE_SECONDS_MAX: i64 = 30 * 60;
-/// Every session ends after this time.
+/// A session ends this long after its beginning, however much it is used.
 pub const SESSION_SECONDS_MAX: i64 = 12 * 3_600;
-/// How far the stored time of the last use may lag, so that not every request writes.
+/// A use is stored only if the stored one is at least this old, so that not every request writes.
 const USE_LAG_SECONDS_MAX: i64 = 60;
 
 /// The address and the browser from which somebody signs in.
@@ -15,14 +15,14 @@ const USE_LAG_SECONDS_MAX: i64 = 60;
 pub struct Place {
     /// An IP address, or `shell` for a command.
     pub address: String,
-    /// Its `User-Agent`; empty where there is none.
+    /// The browser's `User-Agent`; empty if there is none.
     pub browser: String,
 }
 
 impl Place {
     /// What failed attempts are counted by: an IPv4 address, or the /64 network of an IPv6 address,
-    /// because whoever has one of its addresses has them all. Text that is no address, such as
-    /// `shell`, counts as it is.
+    /// because whoever has one address of such a network has all of them. A text that is no
+    /// address, such as `shell`, counts as it is.
     pub fn network(&self) -> String {
         match self.address.parse() {
             Ok(address) => network_of(address).to_string(),
@@ -49,15 +49,15 @@ pub struct Session {
 }
 
 impl Session {
-    /// How pages name it. Nobody can work out the token from it.
+    /// How pages name the session. Nobody can work out the token from this.
     pub fn reference(&self) -> String {
         hex::encode(self.token_hash)
     }
-    /// Whether it has ended by a time.
+    /// Whether the session has ended by `instant`.
     pub const fn has_ended(&self, instant: i64) -> bool {
         instant >= self.ends_at || instant >= self.used_at + IDLE_SECONDS_MAX
     }
-    /// Whether a use now should be stored.
+    /// Whether a use at `instant` should be stored.
     pub const fn is_use_old(&self, instant: i64) -> bool {
         instant >= self.used_at + USE_LAG_SECONDS_MAX
     }

@@ -11,8 +11,7 @@ pub use super::session::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX, Session};
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::store::Tx;
 
-/// The most sessions of one operator. One more ends the oldest; those that have ended by themselves
-/// do not count.
+/// The most sessions of one operator that have not ended. Beginning one more ends the oldest.
 const SESSIONS_MAX: usize = 10;
 /// Characters of a browser's `User-Agent` that are kept.
 const BROWSER_CHARACTERS_MAX: usize = 200;
@@ -34,9 +33,8 @@ pub fn token_hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// Begins a session with a new token, whatever the browser had before. `has_provider_factor` says
-/// that the operator signed in at an OpenID Connect provider which, as the settings say, asks for a
-/// second factor.
+/// Begins a session with a new token. `has_provider_factor` says that the operator signed in at an
+/// OpenID Connect provider that asks for a second factor, as the settings say.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,

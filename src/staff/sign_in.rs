@@ -1,8 +1,9 @@
 //! Signing in: how often one may try, and what is compared.
 //!
-//! An attempt is judged, and counted as failed, in one transaction before anything is compared. So
-//! attempts that come together cannot exceed the limit. If the attempt turns out to be right, this
-//! one failure is taken back for the address, and all failures of the name are forgotten.
+//! An attempt is counted as failed, for its name and for its address, in one transaction before
+//! anything is compared. So attempts that come together cannot exceed the limits. If the attempt
+//! turns out to be right, this one failure of the address is taken back, and all failures of the
+//! name are forgotten.
 
 pub use super::session::Place;
 use super::{Operator, OperatorIdentity, passwords, rows, sessions, totp};
@@ -11,8 +12,8 @@ use crate::kernel::{Now, OperationError, StoreError, Via};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// After so many failed attempts with one name, no attempt with it is compared until
-/// `FAILURES_SECONDS` have passed since the first of them.
+/// After this many failed attempts with one name, no attempt with the name is compared until
+/// [`FAILURES_SECONDS`] have passed since the first of them.
 pub const NAME_FAILURES_MAX: i64 = 10;
 /// The same for attempts from one address, which may be a whole office.
 pub const ADDRESS_FAILURES_MAX: i64 = 50;
@@ -21,7 +22,8 @@ pub const FAILURES_SECONDS: i64 = 15 * 60;
 /// The longest password that is compared, in bytes; a longer one is wrong.
 const PASSWORD_BYTES_MAX: usize = 4 * passwords::CHARACTERS_MAX;
 
-/// The hash to compare with if there is no such operator, so that the answer takes as long.
+/// The hash to compare with if there is no such operator, so that the answer takes as long as for
+/// one that there is.
 const NOBODY_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2R5$\
     OI5WKvpwmJpVc9iAQLvMkSHMbuvbHkmbOnNbRM0rqxk";
 
@@ -30,7 +32,7 @@ const NOBODY_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2
 pub struct Attempt {
     pub name: String,
     pub password: String,
-    /// Of the second factor, or a recovery code; may be empty.
+    /// A code of the second factor, or a recovery code; may be empty.
     pub code: String,
     pub place: Place,
 }
@@ -65,8 +67,8 @@ fn subjects(services: &Services, name: &str, place: &Place) -> [Subject; 2] {
     [(hash(services, b"name", &name), NAME_FAILURES_MAX), of_address(services, place)]
 }
 
-/// For how many more seconds an address is locked because too many attempts from it failed; `None`
-/// if it is not.
+/// For how many more seconds an address is locked, because too many attempts from it failed; `None`
+/// if it is not locked.
 pub fn address_locked_seconds(
     tx: &mut dyn Tx,
     services: &Services,
@@ -76,7 +78,8 @@ pub fn address_locked_seconds(
     locked_seconds(tx, &[of_address(services, place)], instant)
 }
 
-/// For how many more seconds the first locked one of `subjects` is locked; `None` if none is.
+/// For how many more seconds a subject is locked: the first of `subjects` that is. `None` if none
+/// is.
 fn locked_seconds(
     tx: &mut dyn Tx,
     subjects: &[Subject],
@@ -93,8 +96,7 @@ fn locked_seconds(
     Ok(None)
 }
 
-/// For how many more seconds attempts with this attempt's name or from its address are not
-/// compared; `None` if they are.
+/// For how many more seconds an attempt's name or address is locked; `None` if neither is.
 pub fn attempt_locked_seconds(
     tx: &mut dyn Tx,
     services: &Services,
@@ -106,10 +108,10 @@ pub fn attempt_locked_seconds(
 
 /// An attempt that was counted and may be compared.
 pub struct CountedAttempt {
-    /// The operator whom it names.
+    /// The operator whom it names; `None` if there is none, or that operator is disabled.
     operator: Option<Operator>,
-    /// The `first_at` of the address's count that this attempt was added to. The attempt is taken
-    /// back only if the count is still that one.
+    /// When the address's count began, to which this attempt was added. The attempt is taken back
+    /// only if the address still has that count.
     address_first_at: i64,
 }
 
@@ -133,7 +135,7 @@ impl CountedAttempt {
     }
 }
 
-/// What [`count`] answers if a subject is locked.
+/// What [`count`] answers for a subject that is locked.
 fn locked(
     tx: &mut dyn Tx,
     now: &Now,
@@ -142,8 +144,8 @@ fn locked(
     Ok(Err(locked_seconds(tx, &[subject], now.instant())?.unwrap_or(FAILURES_SECONDS)))
 }
 
-/// Counts an attempt as failed, and answers what to compare it with. The inner `Err` says for how
-/// many more seconds the name or the address is locked; such an attempt is not counted.
+/// Counts an attempt as failed, and answers it for comparing. The inner `Err` says for how many
+/// more seconds the name or the address is locked; then the attempt is not counted.
 pub fn count(
     tx: &mut dyn Tx,
     now: &Now,
@@ -166,7 +168,7 @@ pub fn count(
     Ok(Ok(CountedAttempt { operator, address_first_at }))
 }
 
-/// Compares a password. Without an operator it takes as long, and answers `false`.
+/// Compares a password. Without an operator this takes as long, and answers `false`.
 pub fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
     let stored = operator.map_or(NOBODY_HASH, |operator| operator.password_hash.as_str());
     let is_usual = password.len() <= PASSWORD_BYTES_MAX;
@@ -179,9 +181,9 @@ pub enum Proof {
     Wrong,
 }
 
-/// Judges an attempt whose password was compared: the password must have been right, and so must
-/// the code if the operator has a second factor. A right attempt takes back its failure for the
-/// address, and clears those of the name. A wrong one is logged.
+/// Judges an attempt whose password was compared. The password must have been right, and so must
+/// the code if the operator has a second factor. For a right attempt, its failure of the address is
+/// taken back, and those of the name are forgotten. A wrong attempt is logged.
 pub fn prove(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -216,7 +218,7 @@ pub fn prove(
     Ok(Proof::Right(operator.identity))
 }
 
-/// Ends an attempt in the console as [`prove`] does, and begins a session if it was right.
+/// Judges an attempt in the console as [`prove`] does, and begins a session if it is right.
 pub fn conclude(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -243,9 +245,9 @@ pub enum CodeCheck<T> {
     },
 }
 
-/// Checks a code of the second factor of an operator who is signed in. `check` answers `None` if
-/// the code is wrong. A wrong code counts as a failed attempt to sign in, by name and by address:
-/// otherwise whoever holds an open session could guess codes without end.
+/// Checks a code of an operator who is signed in. `check` answers `None` if the code is wrong. A
+/// wrong code counts as a failed attempt to sign in, of the name and of the address. Otherwise
+/// whoever holds an open session could guess codes without end.
 pub fn check_code<T>(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -254,7 +256,8 @@ pub fn check_code<T>(
     place: &Place,
     check: impl FnOnce(&mut dyn Tx, &mut Now) -> Result<Option<T>, OperationError>,
 ) -> Result<CodeCheck<T>, OperationError> {
-    // Counted first, which locks the rows: codes that come together cannot exceed the limit.
+    // The count comes first, and its rows stay locked until the commit. So codes that come together
+    // cannot exceed the limit.
     let counted = match count(tx, now, services, name, place)? {
         Err(seconds) => return Ok(CodeCheck::Locked { seconds }),
         Ok(counted) => counted,
@@ -276,8 +279,8 @@ pub fn check_code<T>(
     Ok(CodeCheck::Right(right))
 }
 
-/// Logs a failed attempt. The log gets the name only if it is an operator's, because any other text
-/// may be a password in the wrong field.
+/// Logs a failed attempt. The log gets the name only if it is an operator's: any other text may be
+/// a password that was typed into the wrong field.
 fn log_refused(tx: &mut dyn Tx, now: &Now, attempt: &Attempt, via: Via) -> Result<(), StoreError> {
     let name = super::name(&attempt.name).unwrap_or_default();
     let known = rows::find_by_name(tx, &name)?.map(|operator| operator.identity.name);
@@ -321,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_for_nobody_is_a_hash_that_takes_as_long() {
+    fn the_hash_for_an_unknown_name_takes_as_long_to_compare() {
         let parsed = argon2::password_hash::phc::PasswordHash::new(NOBODY_HASH).unwrap();
         assert_eq!(parsed.params.get_decimal("m"), Some(19 * 1024));
         assert!(!is_password_right(None, "nobody"));

@@ -1,4 +1,5 @@
-//! The second factor: codes by time (RFC 6238) and recovery codes.
+//! The second factor: codes of an authenticator app, which depend on the time (RFC 6238), and
+//! recovery codes.
 
 use ring::hmac;
 
@@ -13,8 +14,8 @@ const STEP_SECONDS: i64 = 30;
 const DIGITS: u32 = 6;
 /// As long as the hash (RFC 4226, section 4).
 pub const SECRET_BYTES: usize = 20;
-/// Codes of so many steps before and after now are accepted too: clocks differ, and people type
-/// slowly.
+/// Codes of this many steps before and after the current one are accepted too, because clocks
+/// differ and people type slowly.
 const STEPS_BESIDE: i64 = 1;
 
 /// How long a new secret waits for its first code. After that, somebody who finds an open session
@@ -22,7 +23,7 @@ const STEPS_BESIDE: i64 = 1;
 pub const SETUP_SECONDS_MAX: i64 = 15 * 60;
 
 pub const RECOVERY_CODES: usize = 10;
-/// The letters and digits of a recovery code: 50 random bits (`passwords::letters`).
+/// How many letters and digits a recovery code has: 50 random bits (`passwords::letters`).
 const RECOVERY_CHARACTERS: usize = 10;
 
 /// HOTP (RFC 4226) of a step.
@@ -35,8 +36,8 @@ fn code_at(secret: &[u8], step: i64, digits: u32) -> u32 {
     (u32::from_be_bytes(word.unwrap_or_default()) & 0x7FFF_FFFF) % 10_u32.pow(digits)
 }
 
-/// The step whose code this is, if it is near `instant` and after `last_step`, the last one whose
-/// code was accepted.
+/// The step whose code this is, if the step is near `instant` and after `last_step`, the last one
+/// whose code was accepted.
 fn step_of(secret: &[u8], code: &str, instant: i64, last_step: i64) -> Option<i64> {
     let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
     let is_code = code.len() == DIGITS as usize && code.bytes().all(|b| b.is_ascii_digit());
@@ -78,8 +79,8 @@ pub fn uri(issuer: &str, name: &str, secret: &[u8]) -> String {
     format!("otpauth://totp/{issuer}:{name}?secret={secret}&issuer={issuer}")
 }
 
-/// Gives an operator a new secret, which counts once [`confirm`] has accepted a code of it. Until
-/// then, an earlier confirmed secret and its recovery codes stay valid.
+/// Gives an operator a new secret, which is valid once [`confirm`] has accepted a code of it. Until
+/// then, an earlier secret that is confirmed stays valid, with its recovery codes.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -94,7 +95,7 @@ pub fn begin(
     rows::set_next_totp_secret(tx, number, &sealed)
 }
 
-/// The secret that waits for its first code, opened; `None` where there is none, or it was made too
+/// The secret that waits for its first code, opened; `None` if there is none, or it was made too
 /// long ago.
 pub fn next_secret(
     services: &Services,
@@ -111,7 +112,7 @@ pub fn next_secret(
     Ok(Some(secret).filter(|_| instant < made_at + SETUP_SECONDS_MAX))
 }
 
-/// The confirmed secret of an operator, opened; `None` where there is none.
+/// The confirmed secret of an operator, opened; `None` if there is none.
 fn secret(services: &Services, operator: &Operator) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(sealed) = &operator.totp_secret else { return Ok(None) };
     services
@@ -125,8 +126,9 @@ fn recovery_hash(services: &Services, number: i64, code: &str) -> [u8; 32] {
     services.sealer.fingerprint(&[b"recovery code", &number.to_be_bytes(), code.as_bytes()])
 }
 
-/// Confirms a secret by its first code. The secret replaces an earlier one. Answers recovery codes,
-/// which are shown once. `None` where the code is wrong, or no secret waits to be confirmed.
+/// Confirms the secret that waits by its first code; the secret replaces an earlier one. Answers
+/// new recovery codes, of which only hashes are stored. `None` if the code is wrong, or no secret
+/// waits.
 pub fn confirm(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -150,8 +152,8 @@ pub fn confirm(
     Ok(Some(codes))
 }
 
-/// Whether a code of the app is valid at `instant` and was not used before. Does not use it up: for
-/// a database that takes no writes.
+/// Whether a code of the app is valid at `instant` and was not used before. This does not use the
+/// code up, because it is for a database that takes no writes.
 pub fn fits(
     sealer: &Sealer,
     operator: &Operator,
@@ -164,7 +166,7 @@ pub fn fits(
     Ok(step_of(&secret, code, instant, operator.totp_step).is_some())
 }
 
-/// Accepts a code of the app, or a recovery code, and uses it up. `false` where it is wrong or was
+/// Accepts a code of the app, or a recovery code, and uses it up. `false` if it is wrong or was
 /// used before.
 pub fn take(
     tx: &mut dyn Tx,
@@ -230,7 +232,6 @@ mod tests {
         }
     }
 
-    /// The same with a stored secret; `fits` does not use a code up.
     #[test]
     fn a_code_fits_without_being_taken() {
         let (secret, instant) = (b"12345678901234567890", 1_234_567_890);

@@ -1,5 +1,5 @@
-//! The parts of pages as data: sections of tables, facts, figures, moments and forms. One template
-//! draws all of them, so that all pages look and behave alike.
+//! The parts of pages as data: sections of tables, facts, figures, moments and forms. The macros of
+//! `blocks.html` draw them, so that pages look and behave alike.
 
 mod words;
 
@@ -83,8 +83,9 @@ pub enum PageCell {
         datetime: String,
         text: String,
     },
-    /// A number in figures of one width.
+    /// A number, in digits of one width.
     Number(String),
+    /// Values side by side. A `Several` among them is not drawn.
     Several(Vec<PageCell>),
 }
 
@@ -292,8 +293,8 @@ pub struct StoryStep {
     pub tone: Tone,
     pub amount: Option<String>,
     pub facts: Vec<(String, PageCell)>,
-    /// Whether it is shown small, because it follows from the moment before: a posting, or an event
-    /// to the caller.
+    /// Whether it stands out less, because it only follows from a moment before it: a posting, or
+    /// an event to the caller.
     pub is_quiet: bool,
 }
 
@@ -324,7 +325,7 @@ impl Question {
     }
 }
 
-/// A form that changes something, or asks for another list.
+/// A form that changes something, or that asks for a page.
 #[derive(Clone, Debug)]
 pub struct PageForm {
     pub action: String,
@@ -333,8 +334,8 @@ pub struct PageForm {
     pub help: String,
     pub hidden: Vec<(&'static str, String)>,
     pub questions: Vec<Question>,
-    /// Buttons: the value of the field `decision`, the text, and whether the button is shown as a
-    /// dangerous one.
+    /// Buttons: the value of the field `decision`, which is not sent if it is empty; the text; and
+    /// whether the button is shown as a dangerous one.
     pub buttons: Vec<(String, String, bool)>,
 }
 
@@ -394,8 +395,8 @@ pub struct ConsolePage {
     pub id: Option<String>,
     /// The path from which htmx reloads `live` at intervals.
     pub live_path: Option<String>,
-    /// The part that is reloaded at intervals. It has no forms, because what is typed into one that
-    /// meanwhile changes would be lost.
+    /// The part that is reloaded at intervals. It has no forms, because a reload could lose what
+    /// somebody types into one.
     pub live: Vec<Section>,
     /// The part that is not reloaded.
     pub still: Vec<Section>,
@@ -451,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_grouped_as_their_countries_do() {
+    fn rupees_are_grouped_as_in_india_and_usdt_in_thousands() {
         assert_eq!(amount(Money::new(123_456_789, Currency::Inr)), "₹\u{a0}12,34,567.89");
         assert_eq!(amount(Money::new(-10_000_000, Currency::Inr)), "-₹\u{a0}1,00,000.00");
         assert_eq!(amount(Money::new(1_000_000_000, Currency::Usdt)), "1,000.00\u{a0}USDT");
@@ -470,7 +471,7 @@ mod tests {
         ] {
             let found: Vec<&str> = pieces(code).collect();
             assert_eq!(found, wanted);
-            assert_eq!(found.concat(), code, "whoever copies it gets the same");
+            assert_eq!(found.concat(), code, "a copy of it is the same");
         }
     }
 

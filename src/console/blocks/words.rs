@@ -18,7 +18,8 @@ pub fn word(words: &Words, word: &str) -> String {
     }
 }
 
-/// How long ago, in the two largest units.
+/// How long ago: in days and hours, in hours and minutes, in minutes, or in seconds. A unit that is
+/// zero is left out.
 pub fn age(words: &Words, seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
@@ -33,8 +34,8 @@ pub fn age(words: &Words, seconds: i64) -> String {
     }
 }
 
-/// A time in Unix seconds, for the attribute `datetime` (UTC) and as a text in Indian time. The
-/// script adds the time of the browser's zone.
+/// A time in Unix seconds, for the attribute `datetime` (UTC) and as a text in Indian time. If the
+/// browser's zone is another, the script adds the time there.
 pub fn moment(at: i64) -> (String, String) {
     let Ok(utc) = jiff::Timestamp::from_second(at) else { return (String::new(), "–".into()) };
     let ist = jiff::Timestamp::from_second(at + crate::oversight::IST_AHEAD_SECONDS)
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_has_its_two_largest_units() {
+    fn an_age_has_at_most_two_units() {
         let english = texts::of("en").unwrap();
         for (seconds, text) in [
             (-5, "0 s"),
@@ -82,9 +83,8 @@ mod tests {
         }
     }
 
-    /// Whatever a queue or a story gives as a reason has a text in every language.
     #[test]
-    fn reasons_have_texts() {
+    fn reasons_have_texts_in_every_language() {
         let mut reasons: Vec<&str> = Vec::new();
         reasons.extend(DifferenceKind::ALL.iter().map(|kind| kind.as_str()));
         // A line that matches its payout waits for nobody.

@@ -13,8 +13,8 @@ pub const FLOW_SECONDS_MAX: i64 = 600;
 /// overview.
 const NEXT_BYTES_MAX: usize = 1_000;
 
-/// The three secrets of one sign-in at a provider. All are computed from the browser's token by a
-/// keyed hash, so nobody who has one of them can compute another.
+/// The state, nonce and verifier of one sign-in at a provider. Keyed hashes over the browser's
+/// token make them, so nobody who has one of them can compute another.
 pub struct SignInFlow {
     /// Goes to the provider and comes back unchanged: when the sign-in began, where to go
     /// afterwards, and a keyed hash over both and the browser's token.
@@ -91,11 +91,11 @@ mod tests {
         for state in ["", ".", "x", carried, mark, &format!("{other}.{mark}"), "AAAA.AAAA"] {
             assert_eq!(resumed("browser", state, 1_000), None, "{state}");
         }
-        // Another key, as another service has, makes others.
+        // The state of a service with another key is not taken.
         assert!(
             SignInFlow::resume(&Sealer::new(&[8; 32]), "browser", &flow.state, 1_000).is_none()
         );
-        // Each sign-in has its own.
+        // Each sign-in has its own values, which differ from one another.
         assert!(later.nonce != flow.nonce && later.verifier != flow.verifier);
         assert!(flow.nonce != flow.verifier && flow.verifier.len() == 43);
         let long = SignInFlow::begin(&sealer, "browser", 1, &"x".repeat(1_001));

@@ -28,7 +28,7 @@ pub const TOKEN_BYTES_MAX: usize = 64 * 1024;
 /// How long the provider's description and keys are used before they are read again, in seconds.
 pub const KNOWN_SECONDS_MAX: i64 = 600;
 /// A token with an unknown key makes the service ask for the keys again, but not more often than
-/// this, in seconds.
+/// once in this many seconds.
 pub const KEYS_AGAIN_SECONDS_MIN: i64 = 30;
 /// If the description or the keys could not be read, they are asked for again only after this many
 /// seconds.
@@ -110,8 +110,8 @@ pub struct OpenId {
 }
 
 impl OpenId {
-    /// The client's secret comes from `HUNDI_CONSOLE_OIDC_SECRET`, or from the file that
-    /// `HUNDI_CONSOLE_OIDC_SECRET_FILE` names. Without a secret the client is a public one.
+    /// `environment` answers the client's secret from `HUNDI_CONSOLE_OIDC_SECRET`, or from the file
+    /// that `HUNDI_CONSOLE_OIDC_SECRET_FILE` names. Without a secret the client is a public one.
     pub fn new(
         settings: OidcSettings,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -132,7 +132,7 @@ impl OpenId {
         change(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The provider's URL that a browser is sent to, to sign in.
+    /// The provider's URL at which a person signs in.
     pub(super) async fn address(
         &self,
         flow: &SignInFlow,
@@ -264,7 +264,7 @@ impl OpenId {
                 tokens.id_token.ok_or_else(|| Refused("its answer has no ID token".into()))
             }
             status @ (400 | 401) => {
-                // A code that was used or is too old, or a client that it does not know.
+                // The code was used or is too old, or the provider does not know the client.
                 let error = serde_json::from_slice::<TokenError>(&answer.body);
                 let error = error.map_or_else(|_| String::new(), |found| found.error);
                 let is_usual = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
@@ -276,7 +276,8 @@ impl OpenId {
         }
     }
 
-    /// The provider as it was read in the last [`KNOWN_SECONDS_MAX`], else as it is read now.
+    /// The provider as it was read in the last [`KNOWN_SECONDS_MAX`] seconds, otherwise as it is
+    /// read now.
     async fn known(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let remembered = || {
             self.with_memory(|memory| {
@@ -296,8 +297,8 @@ impl OpenId {
         self.ask(instant).await
     }
 
-    /// Reads the provider again because of an unknown key. If that was done within the last
-    /// [`KEYS_AGAIN_SECONDS_MIN`] seconds, answers what is known already.
+    /// Reads the provider again because of an unknown key. If another unknown key had it read
+    /// within the last [`KEYS_AGAIN_SECONDS_MIN`] seconds, answers what is known already.
     async fn known_again(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let _asking = self.asking.lock().await;
         let known = self.with_memory(|memory| {
@@ -316,8 +317,8 @@ impl OpenId {
         self.ask(instant).await
     }
 
-    /// Reads the provider, and remembers what it said or when it failed; within [`FAILED_SECONDS`]
-    /// of a failure it is not asked. Called only while `asking` is held.
+    /// Reads the provider, and remembers what it said or when it failed. For [`FAILED_SECONDS`]
+    /// after a failure the provider is not asked. Called only while `asking` is held.
     async fn ask(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let failed_at = self.with_memory(|memory| memory.failed_at);
         if failed_at.is_some_and(|at| (0..FAILED_SECONDS).contains(&(instant - at))) {
@@ -380,8 +381,7 @@ impl OpenId {
             .map_err(|_| Unavailable(format!("{what}: the answer cannot be read")))
     }
 
-    /// Asks for the description and the keys, and describes the result in words, for `hundi
-    /// doctor`.
+    /// Says in words, for `hundi doctor`, whether the provider shows its description and keys.
     pub async fn check(&self, instant: i64) -> Result<String, ProviderError> {
         let known = self.known(instant).await?;
         let keys = known.keys.len();
@@ -397,8 +397,8 @@ impl OpenId {
     }
 }
 
-/// An address that the provider names. `Err` unless it is https, or http on this machine, because
-/// secrets are sent there.
+/// Reads an address of the provider. `Err` unless it is https, or http on this machine, because
+/// secrets are sent to some of them.
 fn endpoint(name: &str, address: &str) -> Result<OutboundEndpoint, ProviderError> {
     let endpoint =
         OutboundEndpoint::new(address, None).ok().filter(OutboundEndpoint::keeps_secrets);
@@ -414,7 +414,7 @@ mod tests {
 
     use super::*;
 
-    /// A provider that breaks every connection, and how many connections it has had.
+    /// A provider that closes every connection at once, and how many connections it has had.
     fn broken() -> (OpenId, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
@@ -438,8 +438,7 @@ mod tests {
         (OpenId::new(settings, &|_| None, client), count)
     }
 
-    /// Whether the provider's description or its keys were asked for, a failure spares it the next
-    /// questions of both kinds.
+    /// A failure of either reading, `known` or `known_again`, holds back both.
     #[tokio::test]
     async fn a_provider_that_failed_is_left_alone_for_a_while() {
         let (provider, count) = broken();

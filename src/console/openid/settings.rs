@@ -6,7 +6,7 @@ use crate::outbound::OutboundEndpoint;
 
 /// The variable with the client's secret, which is not a key of the settings' file.
 pub const SECRET_VARIABLE: &str = "HUNDI_CONSOLE_OIDC_SECRET";
-/// The error if a second factor is required and the table does not say that the provider asks for
+/// The error if a second factor is required, and the table does not say that the provider asks for
 /// one.
 pub const SECOND_FACTOR_NEEDED: &str = "a second factor is required: write second_factor = \
     \"provider\" into [console.oidc] once the provider asks for one";

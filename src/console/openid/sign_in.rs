@@ -49,8 +49,8 @@ fn unreadable() -> ProviderError {
     ProviderError::Unavailable("the provider's address cannot be read".into())
 }
 
-/// Handles the browser's return from the provider. It is valid only in the browser that began, and
-/// for ten minutes.
+/// Handles the browser's return from the provider, within ten minutes and only in the browser that
+/// began.
 pub async fn done(asked: ConsoleRequest) -> PageOutcome {
     let mut reply = answered(&asked).await?;
     asked.remove_cookie(&mut reply, Cookie::Provider);
@@ -79,7 +79,7 @@ async fn answered(asked: &ConsoleRequest) -> PageOutcome {
     let (code, issuer) = (asked.query("code"), asked.query("iss"));
     let redeemed = match asked.query("error") {
         "" => openid.redeem(&flow, code, issuer, &redirect_uri(asked)?, instant).await,
-        // What a person cancelled there, or the provider does not allow.
+        // The person cancelled there, or the provider does not allow the sign-in.
         _ => Err(ProviderError::Refused("the provider signed nobody in".into())),
     };
     let person = match redeemed {

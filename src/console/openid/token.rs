@@ -12,7 +12,8 @@ use serde::de::IgnoredAny;
 
 use crate::staff::provider_links::judge_subject;
 
-/// The algorithms that a provider may sign with. Never `none`, and none with a shared secret.
+/// The algorithms that a provider may sign with. `none` and those with a shared secret are not
+/// among them.
 pub const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
 /// How far the provider's clock may be from ours, in seconds.
 pub const CLOCK_SECONDS_MAX: i64 = 60;
@@ -38,7 +39,7 @@ pub struct ProviderPerson {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// Signed with a key that was not among the provider's keys when they were read; it may be new.
+    /// None of the provider's keys fits, as they were read. The token's key may be newer.
     UnknownKey,
     Refused(&'static str),
 }
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_holds_names_its_person() {
+    fn a_valid_token_names_its_person() {
         for key in [Key::p256(), Key::ed()] {
             let header = json!({"alg": key.algorithm(), "kid": "one"});
             let judged = |claims: &Value, expected: &Expected<'_>| {
@@ -316,7 +317,7 @@ mod tests {
             assert_eq!(judged(&with(json!({"acr": "gold"})), &strong), Ok(person));
             assert!(judged(&with(json!({"acr": "silver"})), &strong).is_err());
             assert!(judged(&claims(), &strong).is_err());
-            // An address that the provider did not verify is none.
+            // An address that the provider did not verify is left out.
             for unverified in [json!(null), json!(false), json!("true"), json!(1)] {
                 let found = judged(&with(json!({"email_verified": unverified})), &EXPECTED);
                 assert_eq!(found.unwrap().email, None, "{unverified}");
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_providers_keys_sign() {
+    fn only_tokens_that_a_key_of_the_provider_signed_are_valid() {
         let (key, other) = (Key::p256(), Key::p256());
         let shown = |more: Value| vec![key.shown(&more)];
         let named = json!({"alg": "ES256", "kid": "one"});
@@ -362,7 +363,7 @@ mod tests {
         let judged = |token: &str, keys: &[Jwk]| verify(token, keys, &EXPECTED, instant());
         assert!(judged(&token, &shown(json!({"kid": "one"}))).is_ok());
         let unknown = Err(TokenFault::UnknownKey);
-        // Another name, use or algorithm; another kind of key under the same name; none at all.
+        // Another `kid`, use or algorithm; another kind of key with the same `kid`; no key at all.
         for more in [
             json!({"kid": "two"}),
             json!({}),
@@ -373,7 +374,7 @@ mod tests {
         }
         assert_eq!(judged(&token, &[Key::ed().shown(&json!({"kid": "one"}))]), unknown);
         assert_eq!(judged(&token, &[]), unknown);
-        // A token without a name is of the only key that fits.
+        // A token that names no key belongs to the only key that fits.
         let unnamed = key.sign(&json!({"alg": "ES256"}), &claims());
         let ed = Key::ed().shown(&json!({"kid": "two"}));
         let one = key.shown(&json!({"kid": "one"}));
@@ -386,7 +387,7 @@ mod tests {
         for token in [other.sign(&named, &claims()), moved, format!("{head}.")] {
             assert_eq!(judged(&token, std::slice::from_ref(&one)), Err(wrong.clone()));
         }
-        // No signature, a shared secret that everybody can read, and what asks for more.
+        // No signature, the public key as a shared secret, and an extension.
         let public = serde_json::to_string(&one).unwrap();
         for header in [
             json!({"alg": "none"}),

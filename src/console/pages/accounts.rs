@@ -20,7 +20,7 @@ use crate::pauses::Operation;
 use crate::staff::Role;
 use crate::store::{Cost, Tx};
 
-/// How many newest transfers of one account and mode are shown.
+/// The most transfers of one account and mode that are shown, the newest ones.
 const TRANSFERS_MAX: i64 = 20;
 /// The most entries of the audit log that are read about one key. They say who made and revoked it.
 const KEY_ENTRIES_MAX: i64 = 40;
@@ -243,7 +243,8 @@ impl AccountHistory {
             let newest = decisions::rows::newest_of_subject(tx, &subject, rows_max)?;
             decided.extend(newest.into_iter().rev());
         }
-        // Read only about keys whose making or revoking this part of the story can show.
+        // Entries are read only about keys whose making or revoking this part of the story can
+        // show.
         let times = |key: &KeyLine| [Some(key.created), key.revoked_at].into_iter().flatten();
         let mut all: Vec<i64> = keys.iter().flat_map(times).collect();
         all.sort_unstable_by(|one, other| other.cmp(one));

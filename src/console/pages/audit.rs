@@ -14,12 +14,12 @@ use crate::staff;
 use crate::store::{Cost, Tx};
 
 const PATH: &str = "/console/audit";
-/// Entries that one page shows.
+/// The most entries that one page shows.
 const ENTRIES_MAX: usize = 50;
-/// Entries that one read verifies, so that none holds a connection for long.
+/// The most entries that one read verifies, so that no read holds a connection for long.
 const VERIFIED_AT_ONCE: i64 = 5_000;
 
-/// Changed settings that an entry shows.
+/// The most changed settings that an entry shows.
 const SETTINGS_SHOWN_MAX: usize = 6;
 
 /// An entry, and the hash of the one before it.
@@ -75,7 +75,8 @@ pub async fn page(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// The number of the first entry from a moment on; `none` if no moment is given.
+/// The number of the first entry from a moment on; if there is no such entry, the largest number.
+/// `none` if no moment is given.
 fn number_at(tx: &mut dyn Tx, milliseconds: Option<i64>, none: i64) -> Result<i64, StoreError> {
     match milliseconds {
         None => Ok(none),
@@ -262,7 +263,7 @@ async fn verified(visit: &Visit) -> Result<PageBlock, Failure> {
         let after = chain.count();
         let read = visit.app.store.read(Cost::Scan, move |tx| {
             let entries = audit::rows::after(tx, after, VERIFIED_AT_ONCE)?;
-            // In the same read as the last entries, so that no entry comes between.
+            // Both in one read, so that no entry is added between them.
             Ok((entries, audit::rows::tail(tx)?))
         });
         let (entries, tail) = read.await?;

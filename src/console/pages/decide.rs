@@ -1,5 +1,5 @@
-//! Forms for what can be decided now, and the one handler that carries decisions out. It calls the
-//! same functions as the commands in the shell.
+//! Forms for what can be decided now, and the one handler that carries decisions out. The handler
+//! calls the same functions as the commands in the shell.
 
 use super::super::blocks::{PageBlock, PageForm, Question, Tone, path_of, short, word};
 use super::super::visit::{Failure, PageOutcome, Visit, is_own_path};
@@ -86,7 +86,7 @@ fn asked(visit: &Visit) -> Result<AskedDecision, Failure> {
     })
 }
 
-/// Who decides, and why. A decision of the console always has both.
+/// Who decides, and why. `Err` if the form gives no reason.
 pub fn decided_by(visit: &Visit) -> Result<DecidedBy, Failure> {
     let by = visit.decided_by(visit.field("reason"))?;
     match by.reason().is_empty() {
@@ -101,8 +101,9 @@ pub fn back(visit: &Visit) -> String {
     if is_own_path(path) { path.to_owned() } else { "/console".to_owned() }
 }
 
-/// Carries out what a form asks, each object in a transaction of its own. If some are refused, the
-/// others stay decided, and the answer says how many.
+/// Carries out what a form asks, for each object in a transaction of its own. If some are refused,
+/// the others stay decided, and the answer says how many. If the store fails, the objects before
+/// that stay decided, and those after it are not tried.
 pub async fn submit(visit: Visit) -> PageOutcome {
     let by = decided_by(&visit)?;
     let asked = asked(&visit)?;
@@ -180,8 +181,8 @@ async fn carry_out(
 
 // Forms.
 
-/// A form about one object. `asks` has the name and the label's key of each question besides the
-/// reason; `buttons` has the decisions.
+/// A form about one object. `asks` has each question besides the reason: its field's name, and the
+/// key of its label. `buttons` has the decisions.
 fn form(
     visit: &Visit,
     id: AnyId,
@@ -210,7 +211,7 @@ fn back_of(visit: &Visit, id: AnyId) -> String {
     }
 }
 
-/// The questions of a decision: its own, and always the reason.
+/// The questions of a decision: `asks`, and last the reason.
 pub(super) fn questions(visit: &Visit, asks: &[(&'static str, &'static str)]) -> Vec<Question> {
     let words = visit.words;
     let question = |(name, key): &(&'static str, &'static str)| Question {
@@ -229,7 +230,7 @@ fn buttons(visit: &Visit, buttons: &[&str]) -> Vec<(String, String, bool)> {
     buttons.iter().map(button).collect()
 }
 
-/// The forms, or a note if nothing can be decided, or not by this operator.
+/// The forms; or a note, if nothing can be decided or this operator may not decide.
 fn or_nothing(visit: &Visit, forms: Vec<PageBlock>) -> Vec<PageBlock> {
     let note = |key: &str| {
         vec![PageBlock::Note { tone: Tone::Plain, text: visit.words.get(key).to_owned() }]
@@ -369,8 +370,8 @@ pub fn of_sender(visit: &Visit, found: &Sender) -> Vec<PageBlock> {
     or_nothing(visit, forms)
 }
 
-/// The form below a queue whose ticked rows are decided together. `None` for a queue in which each
-/// decision needs its own value, such as an address or a UTR.
+/// The form below a queue, which decides about the ticked rows together. `None` for a queue in
+/// which each decision needs a value of its own, such as an address or a UTR.
 pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<PageForm> {
     let buttons: &[&str] = match queue {
         QueueKind::Holds => &["review", "approve", "refuse"],
@@ -391,7 +392,7 @@ pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<PageForm>
     })
 }
 
-/// The name of what a decision is about, for lists of decisions.
+/// What a decision is about: a link to the object, or a text.
 pub fn subject_cell(visit: &Visit, subject: &str) -> super::PageCell {
     match AnyId::parse(subject) {
         Some(id) if id.kind != ObjectKind::Request => super::PageCell::id(id),

@@ -30,7 +30,7 @@ struct KeyMadePage<'a> {
     path: String,
 }
 
-/// The form that makes a key for an account; without one, the form asks for the account's name.
+/// The form that makes a key for an account. Without `account`, it asks for the account's name.
 pub fn form(visit: &Visit, account: Option<&str>) -> PageForm {
     let words = visit.words;
     let ask = |name, key: &str, choices: Vec<(String, String)>| Question {
@@ -70,8 +70,8 @@ pub fn form(visit: &Visit, account: Option<&str>) -> PageForm {
     }
 }
 
-/// The modes that a key can be made for. A live key may move money, so it can only be made once
-/// live mode is set up, where the console requires a second factor.
+/// The modes that a key can be made for. A live key may move money. So it can be made only once
+/// live mode is set up, because the console then requires a second factor.
 fn modes(visit: &Visit) -> impl Iterator<Item = Mode> + use<> {
     let is_live = visit.services().is_live_configured();
     [Mode::Test, Mode::Live].into_iter().filter(move |mode| is_live || *mode == Mode::Test)
@@ -98,7 +98,7 @@ fn permissions(visit: &Visit) -> Result<Permissions, Failure> {
     match (visit.field("access"), listed.is_empty()) {
         ("these", false) => Permissions::parse(listed, &resource_names()).map_err(Failure::told),
         ("these", true) => told("keys.nothing_listed"),
-        // A list was written, but the choice above it does not select it.
+        // Permissions were listed, but the choice above the list is another one.
         ("everything" | "reading", false) => told("keys.listed_too"),
         ("everything", true) => Ok(Permissions::All),
         ("reading", true) => {
@@ -151,7 +151,7 @@ fn shown(visit: &Visit, permissions: &str) -> String {
     }
 }
 
-/// The same, as a table shows them.
+/// Permissions, as a table shows them.
 pub fn shown_cell(visit: &Visit, permissions: &str) -> PageCell {
     match permissions {
         "" => PageCell::Text(word(visit.words, "everything")),

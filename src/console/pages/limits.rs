@@ -108,14 +108,14 @@ fn rules(visit: &Visit) -> Vec<PageBlock> {
     vec![help, PageBlock::Table(table)]
 }
 
-/// Whose rupees in which period, in words.
+/// Whose payouts in which period, in words.
 pub fn period(visit: &Visit, subject: LimitSubject, is_month: bool) -> String {
     let key = if is_month { "limits.month" } else { "limits.day" };
     let whom = format!("limits.{}", subject.as_str());
     format!("{}, {}", visit.words.get(&whom), visit.words.get(key))
 }
 
-/// What is used of a limit.
+/// How much of a limit is used.
 pub fn share(visit: &Visit, used: &LimitUsage) -> PageCell {
     let units = used.units.unwrap_or(0);
     let values = [("used", Money::new(units, Currency::Inr)), ("max", used.max)];
@@ -130,7 +130,7 @@ pub fn share(visit: &Visit, used: &LimitUsage) -> PageCell {
     }
 }
 
-/// What somebody has used of the limits that are set, by the account's own time.
+/// How much somebody has used of each limit that is set, by the account's business time.
 pub fn usage(
     tx: &mut dyn Tx,
     set: &PayoutLimits,

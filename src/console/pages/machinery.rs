@@ -91,7 +91,7 @@ pub async fn pauses(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// For whom a stop holds: an account's name, or everybody.
+/// For whom a stop holds: an account's name, or the word for everybody.
 pub fn whom(visit: &Visit, stop: &OperatorStop) -> String {
     let everybody = || visit.words.get("pauses.everybody").to_owned();
     stop.account.as_ref().map_or_else(everybody, |(_, name)| name.clone())
@@ -110,7 +110,7 @@ pub fn stop_chip(visit: &Visit, stop: &OperatorStop) -> PageCell {
     }
 }
 
-/// What is stopped: for whom, by whom, why and since when.
+/// The stops: of what, for whom, by whom, why and since when.
 pub fn stops_table(visit: &Visit, caption: &str, stops: &[OperatorStop]) -> Table {
     let words = visit.words;
     let columns = ["col.operation", "col.whom", "col.by", "col.why", "col.since"];
@@ -180,7 +180,7 @@ pub async fn set_pause(visit: Visit) -> PageOutcome {
     visit.back_to("/console/pauses", notice)
 }
 
-/// Every setting in force with its origin, and the chain and the source of rates of each mode.
+/// The settings in force, each with its origin; and each mode's chain and source of rates.
 pub async fn settings(visit: Visit) -> PageOutcome {
     let words = visit.words;
     let mut page = ConsolePage::new("settings", words.get("settings.title"));
@@ -251,7 +251,7 @@ fn value_cell(visit: &Visit, value: &SettingValue) -> PageCell {
     }
 }
 
-/// Who may sign in.
+/// All operators, disabled ones too.
 pub async fn operators(visit: Visit) -> PageOutcome {
     let instant = visit.instant();
     let read = visit.app.store.read(Cost::Scan, move |tx| {

@@ -23,7 +23,8 @@ use crate::kernel::{AnyId, Mode, ObjectKind, Scope};
 use crate::operator;
 use crate::store::Cost;
 
-/// The mode that a page shows: the parameter `mode`, otherwise live mode if that is set up.
+/// The mode that a page shows: the one in the query; otherwise live mode if that is set up, and
+/// test mode if not.
 fn mode_of(visit: &Visit) -> Mode {
     match visit.query("mode") {
         "live" => Mode::Live,
@@ -57,7 +58,6 @@ fn scope_chips(visit: &Visit, account: &str, scope: Scope) -> Vec<PageCell> {
     ]
 }
 
-/// The names of every chain.
 fn chain_names() -> Vec<&'static str> {
     ChainName::ALL.iter().map(|chain| chain.as_str()).collect()
 }
@@ -78,7 +78,7 @@ fn named(visit: &Visit, kind: ObjectKind) -> Result<AnyId, Failure> {
     AnyId::parse(visit.path(0)).filter(|id| id.kind == kind).ok_or(Failure::NotFound)
 }
 
-/// Leads from any identifier to the page that shows its object.
+/// Leads from an identifier to the page that shows its object.
 pub async fn object(visit: Visit) -> PageOutcome {
     let id = AnyId::parse(visit.path(0)).ok_or(Failure::NotFound)?;
     let path = search::page_of(&visit, id).await?.ok_or(Failure::NotFound)?;

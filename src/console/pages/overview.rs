@@ -17,9 +17,9 @@ use crate::oversight::flow::FlowCount;
 use crate::oversight::overview::{self, Overview};
 use crate::transfers::state::TransferStatus;
 
-/// How many newest files from the bank are shown.
+/// The most files from the bank that are shown, the newest ones.
 const FILES_SHOWN_MAX: usize = 5;
-/// Heights of a chain that are shown, a minute or more apart.
+/// How many heights of a chain are shown. They are a minute or more apart.
 const HEIGHTS_SHOWN: usize = 6;
 
 async fn read(visit: &Visit, mode: Mode) -> Result<Arc<Overview>, Failure> {

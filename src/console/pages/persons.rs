@@ -20,7 +20,7 @@ use crate::store::{Cost, Tx};
 use crate::transfers::Transfer;
 use crate::{beneficiaries, senders};
 
-/// Transfers that are shown.
+/// The most transfers that are shown.
 const ROWS_MAX: i64 = 40;
 
 /// The parts that both pages have.
@@ -45,11 +45,11 @@ struct OwnParts {
     facts: Vec<(String, PageCell)>,
     moments: Vec<(i64, StoryStep)>,
     decide: Vec<PageBlock>,
-    /// A form of its own beside the facts.
+    /// The title and the form of a section of its own.
     form: Option<(String, PageBlock)>,
 }
 
-/// What a page about a person is asked for.
+/// Whose page a request asks for, and what reading it needs.
 #[derive(Clone)]
 struct Asked {
     scope: Scope,
@@ -232,7 +232,7 @@ fn draw(visit: &Visit, asked: &Asked, common: CommonParts, own: OwnParts) -> Pag
         let period = limits::period(visit, used.subject, used.is_month);
         facts.push((period, limits::share(visit, used)));
     }
-    // They stand beside the table of hits, which takes the whole width if there are hits.
+    // The facts stand beside the table of hits. If there are hits, both take the whole width.
     let (title, is_wide) = (words.get("person.facts").to_owned(), !common.hits.is_empty());
     page.still.push(Section { title, is_wide, blocks: vec![PageBlock::Facts(facts)] });
     add_common(visit, asked, &mut page, common, own.moments);

@@ -70,8 +70,8 @@ pub async fn page(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// The rows that the filters let pass, in the order that was asked for, and the form that decides
-/// about those that are ticked.
+/// The rows that the filters let pass, in the order that was asked for; and the form that decides
+/// about the ticked ones, if the queue has one and the operator may decide.
 fn list(visit: &Visit, waiting: &Waiting) -> (Table, Option<PageForm>) {
     let (queue, accounts) = (waiting.queue, &waiting.accounts);
     let (account, reason) = (visit.query("account"), visit.query("reason"));
@@ -90,14 +90,14 @@ fn list(visit: &Visit, waiting: &Waiting) -> (Table, Option<PageForm>) {
     let together = decide::together(visit, queue, waiting.mode).filter(|_| can_decide);
     if together.is_some() {
         for (line, item) in table.lines.iter_mut().zip(&items) {
-            line.pick = item.id.map(|id| id.to_string()).or_else(|| named(item));
+            line.pick = item.id.map(|id| id.to_string()).or_else(|| difference_pick(item));
         }
     }
     (table, together)
 }
 
-/// How a form names a difference: its number, or its kind and what it is about.
-fn named(item: &Item) -> Option<String> {
+/// How a form names a difference: by its identifier, or by its kind and what it is about.
+fn difference_pick(item: &Item) -> Option<String> {
     match &item.facts {
         QueueFacts::Difference { name, shown: ShownDifference::Comparison { .. } } => {
             Some(format!("{} {name}", item.reason))
@@ -107,7 +107,7 @@ fn named(item: &Item) -> Option<String> {
     }
 }
 
-/// The other queues.
+/// Links to the other queues.
 fn tabs(visit: &Visit, shown: QueueKind) -> PageBlock {
     let links = QueueKind::ALL.iter().filter(|kind| **kind != shown).map(|kind| {
         let name = kind.as_str();
@@ -127,7 +127,7 @@ fn filter(visit: &Visit, waiting: &Waiting) -> PageForm {
     owners.extend(waiting.accounts.all().map(|(_, name)| (name.to_owned(), name.to_owned())));
     let mut choices = vec![all()];
     choices.extend(reasons.iter().map(|reason| ((*reason).to_owned(), word(words, reason))));
-    // Where rows have no amounts, there is no order by them.
+    // The rows of these queues have no amounts to sort by.
     let has_amounts = !matches!(waiting.queue, QueueKind::Reviews | QueueKind::Verifications);
     let orders = ["oldest", "newest", "amount"]
         .into_iter()
@@ -192,7 +192,7 @@ const DETAIL: QueueColumn = ("col.detail", detail_cell);
 const ACCOUNT: QueueColumn = ("col.account", account_cell);
 const AGE: QueueColumn = ("col.age", age_cell);
 
-/// The columns of a queue, without those that its rows do not fill.
+/// The columns of a queue: those that its rows fill.
 fn columns(queue: QueueKind, items: &[&Item]) -> &'static [QueueColumn] {
     match queue {
         QueueKind::Holds => &[ID, REASON, RECEIVED, EXPECTED, ACCOUNT, AGE],
@@ -201,10 +201,10 @@ fn columns(queue: QueueKind, items: &[&Item]) -> &'static [QueueColumn] {
         QueueKind::Payouts => &[ID, REASON, AMOUNT, BANK_WORDS, ACCOUNT, AGE],
         QueueKind::Refunds => &[ID, REASON, AMOUNT, TO_ADDRESS, WAITS, ACCOUNT, AGE],
         QueueKind::RefundAddresses => &[ID, REASON, AMOUNT, WAITS, ACCOUNT, AGE],
-        // All are here for the same reason.
+        // Every unmatched deposit has the same reason, so there is no column for it.
         QueueKind::Unmatched => &[ID, AMOUNT, TRANSACTION, ACCOUNT, AGE],
         // A difference belongs to no account. Only a line of the bank's statement has a booking.
-        QueueKind::Differences if items.iter().any(|item| line(item).is_some()) => {
+        QueueKind::Differences if items.iter().any(|item| statement_line(item).is_some()) => {
             &[ID, REASON, AMOUNT, BOOKING, DETAIL, AGE]
         }
         QueueKind::Differences => &[ID, REASON, AMOUNT, DETAIL, AGE],
@@ -219,8 +219,8 @@ fn id_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
     }
 }
 
-/// The name of a difference. The number of a line or of a chain's difference occurs on no other
-/// page, so its end is enough.
+/// The name of a difference: a link to an object, or a code. The identifier of a statement's line
+/// or of a difference with a chain is on no other page, so its end is enough.
 fn difference_cell(visit: &Visit, name: &str) -> PageCell {
     match AnyId::parse(name) {
         Some(id) if id.kind != ObjectKind::Request => PageCell::id(id),
@@ -254,7 +254,8 @@ fn words_or_none(text: Option<&str>) -> PageCell {
     text.map_or(PageCell::none(), PageCell::words)
 }
 
-/// The name or the address of the object, and beside a name that of the account's holder.
+/// The name or the address of the object, and beside a name that of the account's holder if it
+/// differs.
 fn name_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
     let (name, holder_name) = match &item.facts {
         QueueFacts::Review { screened, holder_name, .. } => (screened.as_deref(), holder_name),
@@ -322,8 +323,8 @@ fn transaction_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
     }
 }
 
-/// Whether money came or went by a line of the bank's statement, and the day.
-fn line(item: &Item) -> Option<(Sign, &str)> {
+/// Of a line of the bank's statement, whether money came or went, and the day.
+fn statement_line(item: &Item) -> Option<(Sign, &str)> {
     match &item.facts {
         QueueFacts::Difference {
             shown: ShownDifference::Line { sign, booking_day, .. }, ..
@@ -333,7 +334,7 @@ fn line(item: &Item) -> Option<(Sign, &str)> {
 }
 
 fn booking_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
-    let Some((sign, day)) = line(item) else { return PageCell::none() };
+    let Some((sign, day)) = statement_line(item) else { return PageCell::none() };
     PageCell::Several(vec![
         PageCell::Text(word(source.visit.words, sign.as_str())),
         PageCell::number(day),
@@ -349,7 +350,7 @@ fn detail_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
             let detail = detail.as_deref().map(|detail| words.service_text(detail));
             detail.map_or(PageCell::none(), PageCell::Text)
         }
-        // A hash and an address in it may break.
+        // Each word has a cell of its own, so that a hash or an address in the text may break.
         ShownDifference::Chain { subject } => {
             let subject = words.subject(subject);
             PageCell::Several(subject.split(' ').map(PageCell::words).collect())
@@ -367,7 +368,7 @@ fn account_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
     })
 }
 
-/// A number and its unit stay in one line.
+/// The age is a `Number`, so that a number and its unit stay in one line.
 fn age_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
     let visit = source.visit;
     PageCell::number(age(visit.words, visit.instant() - item.since))
@@ -383,7 +384,7 @@ fn table(visit: &Visit, waiting: &Waiting, items: &[&Item]) -> Table {
     for item in items {
         let cells = columns.iter().map(|(_, cell)| cell(&source, item));
         let mut line = TableLine::new(cells.collect());
-        // Objects that belong to a transfer are shown with it.
+        // Objects that belong to a transfer are shown on its page.
         line.href = match (item.id, item.transfer_id) {
             (Some(id), Some(transfer)) if id.kind != ObjectKind::Transfer => {
                 Some(format!("{}#decide", path_of(transfer.any())))

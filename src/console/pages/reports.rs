@@ -17,7 +17,7 @@ use crate::store::Cost;
 
 const CSV: &str = "text/csv; charset=utf-8";
 
-/// The day that a page is about: the one in the query, otherwise today in India.
+/// The day that the query's parameter `name` gives; otherwise today in India.
 fn day_of(visit: &Visit, name: &str) -> Option<Day> {
     Day::parse(visit.query(name)).or_else(|| Day::at(visit.instant()))
 }

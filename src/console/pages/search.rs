@@ -12,7 +12,8 @@ use crate::oversight::search::{self, SearchResults};
 use crate::store::Cost;
 use crate::{deposits, payouts, quote_locks, refunds};
 
-/// Searches. If the text is the full identifier of one object, it leads to that object's page.
+/// The page of what was found. If the text is the full identifier of an object and nothing else is
+/// found, it leads to the page that shows that object.
 pub async fn page(visit: Visit) -> PageOutcome {
     let asked = visit.query("q").to_owned();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
@@ -198,7 +199,7 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
     tables
 }
 
-/// The account and mode, in one cell.
+/// An object's account and mode, in one cell.
 pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> PageCell {
     let key = if scope.livemode() { "page.live" } else { "page.test" };
     PageCell::Several(vec![
@@ -209,7 +210,8 @@ pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> PageCell {
 
 /// The path of the page that shows an object. Payouts, deposits, refunds and quote locks are shown
 /// on their transfer's page, an event on that of its object, a delivery on that of its endpoint, a
-/// key on that of its account. `None` if there is no such object.
+/// key on that of its account. `None` if there is no such object, or no page shows it, as of a
+/// quote lock that no transfer has taken.
 pub async fn page_of(visit: &Visit, id: AnyId) -> Result<Option<String>, Failure> {
     let read = visit.app.store.read(Cost::Point, move |tx| {
         if let Some((_, endpoint_id)) = search::rows::endpoint_of(tx, id)? {

@@ -11,17 +11,16 @@ use crate::kernel::AnyId;
 use crate::oversight::story::{Announced, Delivered};
 use crate::screening::hit::{HitDecision, HitRow};
 
-/// Moments that a page shows of a story.
+/// The most moments of a story that a page shows.
 pub const STEPS_MAX: usize = 100;
-/// The most of the newest moments that a page can leave out. It reads each of them to find its
-/// place, so this limits what one request reads. Moments that are further back than that are not
-/// shown.
+/// The most of the newest moments that a page can leave out to show older ones. A request reads the
+/// moments that it leaves out, so this limits its work. No page shows moments further back.
 const SKIPPED_MAX: usize = 10_000;
 
 /// Which part of a story a page shows.
 #[derive(Clone, Copy)]
 pub struct StoryPart {
-    /// Newer moments that are left out.
+    /// How many of the newest moments are left out.
     skipped_count: usize,
 }
 
@@ -36,22 +35,21 @@ impl StoryPart {
         StoryPart { skipped_count: skipped_count.min(SKIPPED_MAX) }
     }
 
-    /// The part before this one; `count` is how many moments this one shows. `None` if there would
-    /// be too many to leave out.
+    /// The part with the moments before this one's; `count` is how many moments this one shows.
+    /// `None` if the older part would have to leave out too many.
     fn older(self, count: usize) -> Option<StoryPart> {
         let skipped_count = self.skipped_count + count;
         (skipped_count <= SKIPPED_MAX).then_some(StoryPart { skipped_count })
     }
 
-    /// How many of the newest moments of each kind have to be read, to know the part and whether
-    /// there are older ones.
+    /// How many of the newest moments of each kind have to be read, to know which ones this part
+    /// shows and whether there are older ones.
     pub fn rows_max(self) -> i64 {
         (self.skipped_count + STEPS_MAX + 1) as i64
     }
 
-    /// The section of the story, in order of time. Where it does not begin with the first moment,
-    /// it says so, and leads to the older ones, or says that they are not shown. `path` is the
-    /// page's.
+    /// The section of the story, in order of time. If there are older moments, a note says so. A
+    /// link leads to them, unless they are too far back to be shown. `path` is the page's.
     pub fn section(self, visit: &Visit, path: &str, mut moments: Vec<(i64, StoryStep)>) -> Section {
         let words = visit.words;
         moments.sort_by_key(|(at, _)| *at);
@@ -93,8 +91,8 @@ pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> StoryStep {
     }
 }
 
-/// A decision as a moment. Decisions have instants, and stories the account's business time, which
-/// is `ahead_seconds` later.
+/// A decision as a moment. A decision has an instant. An object's story has the account's business
+/// time, which is `ahead_seconds` ahead of it.
 pub fn decided(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> (i64, StoryStep) {
     let at = decision.decided_at + ahead_seconds;
     let what = format!("decided_{}", decision.decision);
@@ -141,7 +139,7 @@ pub fn found(visit: &Visit, hit: &HitRow) -> Vec<(i64, StoryStep)> {
     steps
 }
 
-/// Who decided about a hit: the lists withdraw one, and a person makes any other decision.
+/// Who decided about a hit: a person's name, or for a withdrawn hit a word of the service.
 pub fn decided_by(visit: &Visit, decision: &str, by: &str) -> String {
     match HitDecision::parse(decision) {
         Some(HitDecision::Withdrawn) => word(visit.words, by),

@@ -21,7 +21,7 @@ use crate::transfers::state::TransferStatus;
 /// The most transfers on one page of the list.
 const ROWS_MAX: i64 = 50;
 
-/// The list of transfers, newest first, filtered by account and status.
+/// The list of transfers of a mode, newest first, filtered by account and status.
 pub async fn list(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let status = TransferStatus::ALL
@@ -164,7 +164,7 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     Ok(draw(visit, scope, &story, &decided, &waiting))
 }
 
-/// What decisions about a transfer are about.
+/// The objects whose decisions a transfer's page shows.
 fn subjects(story: &Story) -> Vec<AnyId> {
     let mut subjects = vec![
         story.transfer.id.any(),
@@ -177,7 +177,7 @@ fn subjects(story: &Story) -> Vec<AnyId> {
     subjects
 }
 
-/// Requests that wait for a second person, with a link to where they are approved.
+/// The requests that wait for a second person, and a link to the page that approves them.
 fn waits_for_second(visit: &Visit, waiting: &[ApprovalRequest]) -> Section {
     let words = visit.words;
     let note = |request: &ApprovalRequest| {
@@ -327,8 +327,8 @@ enum OnChain {
     Address,
 }
 
-/// A transaction or an address, as a link to a block explorer. Plain code on a simulated chain, and
-/// if no explorer is known.
+/// A transaction or an address, as a link to a block explorer; as plain code if no explorer is
+/// known for the chain.
 fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> PageCell {
     let ports = visit.services().ports(transfer.scope.mode()).ok();
     let explorer = ports.and_then(|ports| ports.chain.explorer(&transfer.chain));
@@ -340,9 +340,10 @@ fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> P
     PageCell::Outside { href, text: short(value) }
 }
 
-/// The moments and what persons decided, in order of time.
+/// The moments of the story and the decisions, in order of time.
 fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<StoryStep> {
-    // Within one second, decisions come before what follows from them.
+    // The decisions come first, and the sort is stable. So within one second, a decision stands
+    // before what follows from it.
     let ahead_seconds = story.business - visit.instant();
     let decided = decided.iter().map(|made| stories::decided_about(visit, made, ahead_seconds));
     let mut steps: Vec<(i64, StoryStep)> = decided.collect();

@@ -1,4 +1,4 @@
-//! Webhook endpoints: their health, their deliveries with every attempt, and replay.
+//! Webhook endpoints: their health, their deliveries with the last attempts, and replay.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, PageForm, Section, Table, TableLine, age, path_of, short,
@@ -19,12 +19,12 @@ use crate::store::{Cost, Tx};
 use crate::webhooks::replay::{self, Counted, Replay};
 use crate::webhooks::rows as hooks;
 
-/// The most endpoints in the list, deliveries of one endpoint, and attempts of a delivery that are
-/// shown.
+// The most endpoints in the list, deliveries of an endpoint, and attempts of a delivery that are
+// shown.
 const ENDPOINTS_MAX: i64 = 500;
 const DELIVERIES_MAX: i64 = 50;
 const ATTEMPTS_MAX: i64 = 5;
-/// The most waiting deliveries that are counted for the progress of a replay.
+/// If this many deliveries wait, the progress of a replay is not shown: counting takes too long.
 const WAITING_MAX: i64 = 10_000;
 /// How far back "Deliver what failed" goes, in seconds.
 const REPLAYED_SECONDS: i64 = 7 * 86_400;
@@ -179,7 +179,7 @@ fn replay_form(visit: &Visit, path: &str) -> PageForm {
     }
 }
 
-/// Delivers events again: those that were ticked, or what failed in the last days.
+/// Delivers events again: those that were ticked, or those of the last seven days that failed.
 pub async fn replay(visit: Visit) -> PageOutcome {
     let id = named(&visit, ObjectKind::WebhookEndpoint)?;
     let scope = scope_of(&visit, id).await?;
@@ -213,14 +213,14 @@ pub async fn replay(visit: Visit) -> PageOutcome {
     visit.back_to(&format!("/console/webhooks/{id}"), "notice.replayed")
 }
 
-/// What failed in the last days before a moment of the account's time.
+/// What failed in the seven days before a moment of the account's business time.
 const fn failed(until: i64) -> Replay {
     Replay::Range { since: until - REPLAYED_SECONDS, until, only_failed: true }
 }
 
 /// Counts failed deliveries before the transaction of the decision opens, so that no writes wait
-/// for the count. The first value is the end of the range, in the account's time. For an endpoint
-/// that is gone there is no count; the decision then says that it is gone.
+/// for the count. The first value is the end of the range, in the account's business time. For an
+/// endpoint that is gone there is no count, and the decision is then declined.
 async fn count_failed(
     visit: &Visit,
     scope: Scope,

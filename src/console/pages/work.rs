@@ -19,7 +19,7 @@ use crate::workers::screening::{self, ScreeningProgress};
 
 /// The most endpoints of each mode that are shown.
 const ENDPOINTS_MAX: i64 = 100;
-/// The most deliveries of one endpoint that are shown as a number; a `+` stands for more.
+/// The most deliveries of one endpoint that are counted. A `+` behind the number stands for more.
 const COUNTED_MAX: i64 = 10_000;
 
 /// The progress of long work, as read from the store.
@@ -102,7 +102,7 @@ fn note(text: String) -> PageBlock {
     PageBlock::Note { tone: Tone::Plain, text }
 }
 
-/// The screening of everybody, which begins when a list has changed.
+/// The last screening of all persons, which begins when a list has changed.
 fn screened(visit: &Visit, work: &Work) -> Vec<PageBlock> {
     let words = visit.words;
     let Some(progress) = &work.screening else {
@@ -135,7 +135,7 @@ fn screened(visit: &Visit, work: &Work) -> Vec<PageBlock> {
     vec![PageBlock::Facts(facts)]
 }
 
-/// Up to which day the bank's statements have come, and what the last comparison with them found.
+/// The last day that the bank's statements close, and what the last comparison with them found.
 fn bank(visit: &Visit, work: &Work) -> Vec<PageBlock> {
     let words = visit.words;
     let mut blocks = vec![note(work.closed_until.map_or_else(
@@ -175,7 +175,7 @@ fn compared(visit: &Visit, work: &Work) -> PageBlock {
     PageBlock::Table(table)
 }
 
-/// The endpoints with deliveries that wait, and how far a replay has come.
+/// The endpoints with deliveries that wait, and how far each one's last replay has come.
 fn delivered(visit: &Visit, work: &Work) -> PageBlock {
     let (words, instant) = (visit.words, visit.instant());
     let columns = ["col.endpoint", "col.status", "#work.left", "#work.replayed", "col.backlog"];
@@ -203,7 +203,7 @@ fn delivered(visit: &Visit, work: &Work) -> PageBlock {
     PageBlock::Table(table)
 }
 
-/// A number of deliveries of which at most one more than `COUNTED_MAX` were counted, as text.
+/// A count of deliveries as text. `count` is at most one more than `COUNTED_MAX`.
 fn counted(count: i64) -> String {
     match count > COUNTED_MAX {
         true => format!("{COUNTED_MAX}+"),
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_more_than_the_most_has_a_plus() {
+    fn only_a_count_above_the_maximum_has_a_plus() {
         assert_eq!(counted(0), "0");
         assert_eq!(counted(COUNTED_MAX), "10000");
         assert_eq!(counted(COUNTED_MAX + 1), "10000+");

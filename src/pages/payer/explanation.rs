@@ -168,7 +168,7 @@ impl PageFacts<'_> {
             Some(RefundReason::Late) if self.has_late() => &words.cause_late,
             Some(RefundReason::Late) => &words.cause_found_late,
             Some(RefundReason::PayoutFailed | RefundReason::PayoutReturned) => &words.cause_payout,
-            // The payer is not told of a compliance decision.
+            // This hides a decision of compliance, which the payer is not told.
             _ => &words.cause_other,
         }
     }

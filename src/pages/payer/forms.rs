@@ -1,5 +1,5 @@
-//! The forms of the payer's page. They need no API key: whoever has the page's link can send them,
-//! but only from the page itself.
+//! The forms of the payer's page. They need no API key: whoever has the page's link can send them.
+//! A form is refused if the browser says that it comes from another site.
 
 use std::sync::Arc;
 
@@ -72,9 +72,9 @@ async fn take(
     }
 }
 
-/// Whether a form comes from the page itself, as far as the browser says. If the browser says
-/// nothing, the token in the path is enough: the page asks browsers to send no referrer, and some
-/// then send no origin either.
+/// Whether a request has a form's content type and, as far as the browser says, comes from the page
+/// itself. If the browser says nothing, the token in the path is enough: the page asks browsers to
+/// send no referrer, and some then send no origin either.
 fn is_from_the_page(headers: &HeaderMap, public_url: &str) -> bool {
     let text = |name| single(headers, name).and_then(|value| value.to_str().ok());
     let is_form = text(&CONTENT_TYPE)

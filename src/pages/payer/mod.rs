@@ -1,11 +1,11 @@
 //! The page that a payer is sent to, `GET /pay/{token}`. `GET /pay/{token}/state` answers its state
 //! as JSON, and `GET /pay/{token}/stream` sends each new state.
 //!
-//! The page loads nothing from elsewhere. Without scripts it reloads itself. `view` makes every
-//! word of its state, so that the server and the script show the same words.
+//! The page loads nothing from elsewhere. Without scripts it reloads itself. `view` makes the words
+//! of its state, so that the server and the script show the same words.
 //!
 //! The page shows what a payer needs to pay, what arrives in rupees, and at the end a receipt. It
-//! shows nothing about the beneficiary or the sender.
+//! does not name the beneficiary or the sender.
 
 mod explanation;
 pub mod forms;
@@ -38,7 +38,7 @@ use crate::store::Tx;
 use crate::transfers::{self, Transfer};
 use crate::{deposits, keys, payouts, refunds};
 
-/// The page lists this many of the newest deposits and refunds. Its sums include all.
+/// The page lists at most this many of the newest deposits and refunds. Its sums include all.
 const ROWS_SHOWN_MAX: i64 = 20;
 /// How often the page reloads itself where scripts are off, in seconds.
 const RELOAD_SECONDS: u32 = 15;
@@ -174,8 +174,8 @@ struct LoadedPage {
     issuer_line: Option<String>,
 }
 
-/// What an answer needs of the transfer that a token names; `None` if there is none. The token's
-/// keyed hash is compared first, in constant time, so a made-up token never reaches the store.
+/// What an answer needs of the transfer that a token names; `None` if there is none. The token
+/// holds a keyed hash, which is compared first. So a made-up token does not reach the store.
 async fn load(
     app: &Arc<AppState>,
     token: &str,
@@ -200,7 +200,7 @@ fn read(
 ) -> Result<LoadedPage, StoreError> {
     let (scope, id) = (transfer.scope, transfer.id);
     let issuer = app.services.settings.issuers.of_scope(tx, scope)?;
-    // Only for its times: nothing is minted here.
+    // Only its times are used: nothing is minted here.
     let mut now = Now::new(app.store.clock.milliseconds(), Minter::above(0), [0; 32]);
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let newest = Page {

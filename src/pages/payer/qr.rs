@@ -1,4 +1,5 @@
-//! The QR code of a deposit address, as the path of an inline SVG.
+//! The QR code of a text, as the path of an inline SVG: of a deposit address, or of the secret of a
+//! second factor.
 
 use std::fmt::Write;
 
@@ -17,8 +18,8 @@ pub struct QrSvg {
     pub path: String,
 }
 
-/// Draws `text` and nothing else: wallets differ in the URI forms they read, but all read a bare
-/// address.
+/// Draws a text as it is. The payer's page gives the bare deposit address, because wallets differ
+/// in the forms of URIs that they read.
 pub fn draw(text: &str) -> Result<QrSvg, StoreError> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium)
         .map_err(|_| StoreError::Broken("an address does not fit a QR code".into()))?;

@@ -2,9 +2,9 @@
 //! twice: first with the address, which a page then shows for checking, and then with the address
 //! and its confirmation.
 //!
-//! The confirmation is a keyed hash over the transfer and the address. It is only on the page that
-//! shows the address. So another site cannot make the service store an address, and the address
-//! that is stored is the one that the payer has checked.
+//! The confirmation is a keyed hash over the transfer and the address, and only the page that shows
+//! the address has it. So another site cannot make the service store an address, and the address
+//! that is stored is the one that was shown for checking.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl RefundAddressForm {
 /// The result of a form.
 enum FormOutcome {
     NoSuchPage,
-    /// No refund waits for the payer's address any more: there was none, or the address was stored.
+    /// No refund waits for the payer's address, or none waits any more, because it was just stored.
     NothingWaits,
     /// A page is shown: the form again with what is wrong, or the address for checking.
     Shown(Box<RefundAddressPage>),
@@ -95,8 +95,8 @@ struct FormTemplate<'a> {
     livemode: bool,
 }
 
-/// Takes the form: shows the address for checking, or with its confirmation stores it. `None` for a
-/// transfer that is not there.
+/// Takes the form: shows the address for checking, or with its confirmation stores it. `None` if
+/// the transfer is gone.
 pub(super) async fn take(
     app: &Arc<AppState>,
     sent: &SentForm<'_>,

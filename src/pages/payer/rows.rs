@@ -1,12 +1,12 @@
-//! The versions of everything that a payer's page shows, in one statement.
+//! The versions of the rows that a payer's page shows, in one statement.
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Versions of a page's rows; of several rows, the sum of their versions. If all are the same, the
-/// page's state differs only by the time that has passed.
+/// Versions of a page's rows; of several rows, the sum of their versions. While all stay the same,
+/// the page's state changes only with the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Versions {
     transfer: i64,

@@ -1,6 +1,6 @@
 //! "Simulate payment" on the payer's page, in test mode: `POST /pay/{token}/simulate_payment` sends
-//! the missing amount on the account's simulated chain. It works for no live transfer, and on no
-//! real chain.
+//! the missing amount on the account's simulated chain. It does nothing for a live transfer, or on
+//! a real chain.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) fn is_possible(app: &AppState, transfer: &Transfer) -> bool {
 }
 
 /// Sends the amount that is neither received nor on its way, if there is one, and leads back to the
-/// page. `None` for a transfer that is not there.
+/// page. `None` if the transfer is gone.
 pub(super) async fn take(
     app: &Arc<AppState>,
     sent: &SentForm<'_>,

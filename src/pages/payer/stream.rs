@@ -3,8 +3,8 @@
 //!
 //! Each stream asks the store every second for the versions of the rows that its page shows, with
 //! two short statements. So it also sees changes that other nodes make. A stream ends after five
-//! minutes, and the page opens the next one. If too many streams are open, the page polls the state
-//! instead.
+//! minutes at the latest, and the page opens another one. If too many streams are open, the page
+//! polls the state instead.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -33,10 +33,10 @@ pub const STREAMS_MAX: usize = 500;
 pub const STREAMS_OF_TRANSFER_MAX: usize = 8;
 /// How long a stream waits before it asks the store again.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// After how long without an event an empty comment is sent, so that a closed connection is
+/// After this long without an event an empty comment is sent, so that a closed connection is
 /// noticed.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a stream stays open.
+/// The longest time that a stream stays open.
 const STREAM_DURATION: Duration = Duration::from_secs(300);
 
 /// The streams that are open, by transfer.
@@ -143,8 +143,8 @@ async fn follow(
 /// What a state depends on: the versions of the rows, and whether the time to pay is over.
 type Basis = (rows::Versions, bool);
 
-/// The basis of a page's state, and the state if the basis has changed. `None` if the transfer is
-/// gone.
+/// The basis of a page's state, and the state if the basis differs from `known`. `None` if the
+/// transfer is gone.
 async fn look(
     app: &Arc<AppState>,
     scope: Scope,

@@ -84,7 +84,7 @@ impl PageFacts<'_> {
             }
             PaymentPhase::Confirming => {
                 let mut confirming = confirming(Current);
-                // The payment with the fewest confirmations decides.
+                // The confirmations are those of the payment that has the fewest.
                 let count =
                     self.unsettled().map(|deposit| deposit.confirmations).min().unwrap_or(0);
                 let count = count.to_string();

@@ -1,8 +1,8 @@
 //! What the payer's page says: one view of a transfer with its deposits and refunds. The server
 //! draws the page from it, and sends it as JSON.
 //!
-//! It is a pure function of [`PageFacts`]. The words are for people who never saw a blockchain.
-//! They promise only what the rules in `transfers` do.
+//! The view depends only on [`PageFacts`]. The words are for people who have never seen a
+//! blockchain, and promise only what the rules do.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use crate::refunds::state::{RefundKind, RefundStatus};
 use crate::transfers::state::{StatusReason, TransferStatus};
 use crate::transfers::{Transfer, funding};
 
-/// When less than this is left, in seconds, the page warns that a payment may come too late.
+/// When this many seconds or fewer are left, the page warns that a payment may come too late.
 pub const HURRY_SECONDS: i64 = 180;
 
 crate::string_enum!(
@@ -85,7 +85,8 @@ impl PaymentPhase {
             | PaymentPhase::TooLate
             | PaymentPhase::OnHold
             | PaymentPhase::RefundNeedsAddress => 15,
-            // Asked only while another deposit or refund is still open; then `view` is not final.
+            // The page asks only while another deposit or refund is open: otherwise these are
+            // final.
             PaymentPhase::PaidOut | PaymentPhase::Refunded => 15,
             // Money that comes late can still change these.
             PaymentPhase::Expired | PaymentPhase::Cancelled => 60,
@@ -159,11 +160,11 @@ pub struct SeenPayment {
     pub text: String,
     pub note: &'static str,
     pub at: PageTime,
-    /// Where the chain shows its transaction, for a real chain whose pages are known.
+    /// The page of a block explorer about its transaction, if one is known for the chain.
     pub explorer_url: Option<String>,
 }
 
-/// One refund that was sent.
+/// One refund that is completed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SentRefund {
     pub text: String,
@@ -191,7 +192,8 @@ pub struct PayView {
     /// Whether nothing is under way any more; the page then stops asking. A later deposit or a
     /// payout that comes back still changes the state, but an open page does not show it.
     pub is_final: bool,
-    /// Seconds until the page asks again; it waits longer while nothing changes. `null` once final.
+    /// Seconds until the page asks again. While nothing changes, the page waits longer. `null` once
+    /// final.
     pub poll_seconds: Option<u32>,
     pub now: PageTime,
     pub expires_at: PageTime,
@@ -209,14 +211,14 @@ pub struct PayView {
     pub amount_missing: Money,
     pub steps: Vec<TimelineStep>,
     pub payments: Vec<SeenPayment>,
-    /// The newest ones, newest first.
+    /// Of the transfer's newest refunds those that are completed, newest first.
     pub refunds: Vec<SentRefund>,
     /// Whether the payer can say where money goes back to.
     pub takes_refund_address: bool,
-    /// Whether a payment can be simulated.
+    /// Whether the page offers to simulate a payment.
     pub can_simulate: bool,
     pub receipt: Option<PayerReceipt>,
-    /// Not in the JSON, because its words do not change: the script removes it once the payer can
+    /// Not in the JSON, because its words do not change. The script removes it once the payer can
     /// no longer pay.
     #[serde(skip)]
     pub help: Vec<HelpEntry>,
@@ -257,8 +259,8 @@ impl PageFacts<'_> {
             .iter()
             .filter(|deposit| !deposit.is_settled() && deposit.asset == self.transfer.asset)
     }
-    /// The refund that gives the transfer's money back, not one of an excess or of an unmatched
-    /// deposit.
+    /// The refund that gives the transfer's money back. Refunds of an excess or of an unmatched
+    /// deposit are others.
     pub(super) fn principal(&self) -> Option<&Refund> {
         self.refunds.iter().find(|refund| refund.kind == RefundKind::Principal)
     }
@@ -333,7 +335,7 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
 }
 
 impl PageFacts<'_> {
-    /// What is neither received nor on its way. The page must not ask again for money on its way.
+    /// What is neither received nor on its way, so that the page does not ask for money twice.
     fn missing(&self) -> Result<Money, StoreError> {
         let rest = funding::missing(self.transfer)?.minus(self.pending)?;
         Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
@@ -363,8 +365,7 @@ impl PageFacts<'_> {
                 Some(StatusReason::Underpaid) => PaymentPhase::TooLittle,
                 Some(StatusReason::Overpaid) => PaymentPhase::TooMuch,
                 Some(StatusReason::Late) if self.has_late() => PaymentPhase::TooLate,
-                // By its block the money came in time, but it was found after the time to pay had
-                // ended.
+                // The money's block is in time, but the money was found after the time to pay.
                 Some(StatusReason::Late) => PaymentPhase::OnHold,
                 // A payer is not told of a compliance review: the law may forbid it.
                 Some(StatusReason::ComplianceReview) | None => PaymentPhase::OnHold,
@@ -407,8 +408,7 @@ impl PageFacts<'_> {
 }
 
 impl PayView {
-    /// Whether a reader would see no difference. The remaining time does not count, because the
-    /// page counts it down itself.
+    /// Whether the two are the same but for the current time, which the page counts on by itself.
     pub fn says_the_same(&self, other: &PayView) -> bool {
         *self == PayView { now: self.now, ..other.clone() }
     }
