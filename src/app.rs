@@ -73,7 +73,6 @@ pub struct App {
     pub role: ProcessRole,
     /// This node, and the encryption keys that it has.
     holder: Holder,
-    /// Sends webhooks.
     pub webhook_client: WebhookClient,
     /// The bank that exchanges files with the service, if there is one: live mode's, or one that
     /// replaces test mode's simulated bank.
@@ -263,9 +262,10 @@ impl App {
         }))
     }
 
-    /// Compares every chain with what the store knows of it, and asks its nodes whether they belong
-    /// to the chain that the configuration names. `Err` names a mismatch, or an account key whose
-    /// addresses were used elsewhere. A node that does not answer is logged and asked again later.
+    /// Compares every configured chain with what the store knows of it, and asks its nodes whether
+    /// they belong to the chain that the configuration names. `Err` names a mismatch, or an account
+    /// key whose addresses were used elsewhere. A node that does not answer is logged, and asked
+    /// again later.
     pub async fn check_chains(&self) -> Result<(), String> {
         let unread = |failure: OperationError| {
             format!("cannot read which chains were followed: {failure:?}")
@@ -323,7 +323,7 @@ impl App {
     }
 
     /// Runs the workers and the server until `stop` is true. Returns after the running requests and
-    /// deliveries have ended and the store is closed.
+    /// deliveries have ended, or their time is up, and the store is closed.
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
         self.run_with(listener, None, stop).await;
     }

@@ -29,7 +29,7 @@ use crate::store::postgres;
 
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
 pub const DATABASE_DEFAULT: &str = "sqlite:hundi.db";
-/// Requests a second that each key may make, unless the operator sets a limit.
+/// The default limit of requests a second, for the reads of each API key and for its writes.
 const REQUESTS_PER_SECOND_DEFAULT: u32 = 1_000;
 
 crate::string_enum!(

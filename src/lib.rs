@@ -18,7 +18,7 @@ pub mod audit; // the hash-chained log of what people and the service did
 pub mod metrics; // every figure that Prometheus reads, each named once
 pub mod outbound; // JSON over HTTP to chain nodes, rate sources and account look-ups
 pub mod ifsc; // the directory of bank branches
-pub mod name_words; // finding a person by the beginning of a name
+pub mod name_words; // finding a person by the beginning of any word of the name
 
 pub mod chains; // ports: addresses, reading a chain, what is known of a followed one
 pub mod rails; // ports: banks
@@ -34,12 +34,12 @@ pub mod staff; // the people who operate: roles, passwords, sessions
 
 pub mod app_state; // what one running process holds
 pub mod background; // the type of a worker, and running one on one node at a time
-pub mod key_rotation; // a change of the encryption key
+pub mod key_rotation; // a change of the encryption key while the service runs
 pub mod rate_limits; // token buckets
-pub mod chaos; // the sandbox that attacks its caller, and grades it
+pub mod chaos; // in test mode: attacks a caller who asks for it, and grades how the caller copes
 pub mod http; // the HTTP framework: bodies, queries, dispatch, routes, server
-pub mod resource; // what a resource declares of itself
-pub mod events; // the outbox and the events that came of it
+pub mod resource; // what a resource declares about itself
+pub mod events; // the outbox, and the events made from it
 pub mod ledger; // double entry
 
 pub mod beneficiaries; // resources: mod (rules), state (status and arrows), rows (SQL), api (HTTP)
@@ -48,7 +48,7 @@ pub mod quote_locks;
 pub mod deposits;
 pub mod payouts;
 pub mod refunds;
-pub mod transfers; // funding, holds, paying, refunding
+pub mod transfers; // also funding, holds, paying, refunding, screening, diagnosis
 pub mod payment_advices; // the signed document of a settled payout
 pub mod corridors; // what can be sent
 pub mod balance;
@@ -68,7 +68,7 @@ pub mod oversight; // what the operator sees of the whole service
 
 pub mod routes; // every route of the API
 pub mod guides; // the documentation for callers, served at /docs/
-pub mod pages; // health, documents, the payer's page, the advice's verification page
+pub mod pages; // health, metrics, documents, the payer's page, the verification page of advices
 pub mod console; // the operator's console
 pub mod config; // settings from file, environment and flags
 pub mod settings_log; // the settings in force, as the audit log keeps them

@@ -15,8 +15,8 @@ use crate::rails::files::settings::BankSettings;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
 
-/// The variable with the secret value of the header `checks.header_name`, which identifies us to
-/// the look-up service.
+/// The variable with the secret value of the header `checks.header_name`, by which the look-up
+/// service recognises us.
 const CHECKS_SECRET_VARIABLE: &str = "HUNDI_CHECKS_SECRET";
 
 /// Every part that live mode needs.

@@ -5,8 +5,9 @@ use crate::http::route::{ResourcePath, Route};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, History, ObjectKind};
 
-/// A query that finds errors in the book. Each row that it returns is one error: a text that says
-/// what it is about, then an identifier or NULL. `?1` limits the rows.
+/// A query that finds errors in the book. Each row that it returns is one error: the kind of the
+/// object that is wrong, or another text that says what it is; then its identifier or NULL. `?1`
+/// limits the rows.
 pub struct BookRule {
     /// What a row of the query means.
     pub meaning: &'static str,
@@ -74,7 +75,7 @@ impl Resource {
         }
         resource
     }
-    /// Event types beside those of the status.
+    /// Event types in addition to those of the status.
     pub const fn with_events(mut self, events: &'static [&'static str]) -> Resource {
         self.events = events;
         self

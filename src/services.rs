@@ -16,8 +16,8 @@ use crate::secrets;
 use crate::store::Tx;
 use crate::store::idempotency::AnswerSealer;
 
-/// The operator's settings that rules read. Every value has a range, checked when the configuration
-/// is read.
+/// The operator's settings that rules read. `config` checks them, except `rate_bounds`, which the
+/// start reads from the table `[rates]`.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How long a quote lock lives: 30 to 900 s.
@@ -33,7 +33,8 @@ pub struct Settings {
     pub spread_basis_points: i64,
     /// The range in which a market rate may be quoted.
     pub rate_bounds: RateBounds,
-    /// Purpose code of a transfer whose caller names none and whose sender is not the beneficiary.
+    /// The purpose code of a transfer whose caller names none, unless sender and beneficiary have
+    /// the same name.
     pub purpose_code_default: String,
     /// Whether webhooks may go to loopback over http, in test mode.
     pub loopback_webhooks_allowed: bool,
@@ -55,15 +56,14 @@ pub struct Settings {
     /// Whether the operator is the Indian converter that charges GST on the exchange (see
     /// `quote_locks::gst`).
     pub is_gst_charged: bool,
-    /// Decisions about more than this, in dollars, need a second person; some others need one
-    /// whatever their amount (see `operator::four_eyes`). `None` leaves every decision to one
-    /// person.
+    /// Decisions about more than this, in USD, need a second person; some others need one whatever
+    /// their amount (see `operator::four_eyes`). `None` leaves every decision to one person.
     pub four_eyes_above: Option<Money>,
     pub payout_limits: PayoutLimits,
 }
 
 /// The most rupees that may be paid out in an Indian day or month; `None` is no limit. A payout
-/// above one waits for the operator.
+/// that exceeds a limit waits for the operator.
 #[derive(Clone, Debug, Default)]
 pub struct PayoutLimits {
     pub sender_day: Option<Money>,
@@ -125,7 +125,8 @@ pub struct Services {
 }
 
 impl Services {
-    /// The sanctions lists that the subjects of a mode are compared with.
+    /// The sanctions lists that the subjects of a mode are compared with, if they are compared with
+    /// any.
     pub fn lists(&self, mode: Mode) -> Option<&std::sync::Arc<Lists>> {
         self.screening
             .as_ref()
@@ -175,15 +176,14 @@ impl Services {
                 .ok_or_else(|| StoreError::Broken("live mode is not configured".into())),
         }
     }
-    /// Whether this mode's chain of this name is simulated here. A chain that is followed, or not
-    /// configured now, is not.
+    /// Whether this mode's chain has this name and is simulated.
     pub fn simulates(&self, mode: Mode, chain: &str) -> bool {
         self.ports(mode)
             .is_ok_and(|ports| ports.chain.is_simulated() && ports.chain.name.as_str() == chain)
     }
-    /// Whether the deposit addresses of an account key, named by its fingerprint, belong to the
-    /// chain of this mode and name that is simulated here. The name alone does not show it: a test
-    /// net that was configured earlier has the same name, but another key.
+    /// Whether the deposit addresses of an account key, named by its fingerprint, belong to this
+    /// mode's simulated chain. The chain's name alone does not show it: a test net that was
+    /// configured earlier may have the same name, but has another key.
     pub fn simulates_addresses(&self, mode: Mode, chain: &str, account_fingerprint: u32) -> bool {
         self.simulates(mode, chain)
             && self
@@ -204,7 +204,8 @@ impl Services {
         let mark = self.sealer.fingerprint(&[purpose, &id.to_bytes()]);
         format!("{id}.{}", hex::encode(&mark[..16]))
     }
-    /// The identifier in the end of such a link, if its mark is right; compared in constant time.
+    /// The identifier in the end of a link, as [`Services::marked`] makes it, if the mark is right.
+    /// Marks are compared in constant time.
     pub fn unmarked<K: IdKind>(&self, purpose: &[u8], token: &str) -> Option<Id<K>> {
         let id = token.split_once('.').and_then(|(id, _)| Id::parse(id))?;
         let expected = self.marked(purpose, id);

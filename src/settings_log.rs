@@ -20,7 +20,7 @@ use crate::rails::files::settings::BankSettings;
 use crate::services::Services;
 use crate::store::{Store, Tx};
 
-/// Earlier entries that a start compares with, because nodes may have settings of their own.
+/// How many earlier entries a start compares with, because nodes may have settings of their own.
 const ENTRIES_MAX: i64 = 100;
 
 /// The settings of an entry of the audit log, by name and as text.

@@ -38,9 +38,9 @@ pub fn address_index_names(config: &Config) -> Vec<String> {
     std::iter::once(TEST_ADDRESS_INDEX.to_owned()).chain(configured).collect()
 }
 
-/// Makes the sealer of `keys`, one of which has to be the store's, and opens test mode's account
-/// key, which the first start creates. A server gives `node`, so that the store knows that it runs
-/// and which encryption keys it has. `Err` if none of the keys is the store's.
+/// Makes the sealer of `keys`, and opens test mode's account key, which the first start creates. A
+/// server gives `node`, so that the store knows that this node runs and which encryption keys it
+/// has. `Err` if none of `keys` is the store's.
 pub(super) async fn prepare(
     store: &Store,
     keys: &EncryptionKeys,

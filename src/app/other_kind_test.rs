@@ -1,5 +1,5 @@
-//! Takes a chain that is not of Ethereum's kind through the whole service. `chains/stub.rs` is all
-//! that is added for it.
+//! Takes a chain that is not of Ethereum's kind through the whole service. `chains/stub.rs` and a
+//! few lines in `chains/mod.rs` are all that is added for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -84,7 +84,7 @@ fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, OperationE
             ChainViewStatus::TokenDeprecated
         }
         // Perhaps the settings name another contract than the one that is followed. Until a node
-        // has shown that it is a token, no transfer is created.
+        // has shown that the new one is a token, no transfer is created.
         _ if !is_followed => ChainViewStatus::NotFollowed,
         None => ChainViewStatus::NotFollowed,
         Some(seconds) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,

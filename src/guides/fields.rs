@@ -15,11 +15,11 @@ pub struct FieldLine {
     pub type_name: String,
     pub is_required: bool,
     pub description: String,
-    /// The words that it may be, if these are fixed.
+    /// The words that the value may be, if these are fixed.
     pub words: Vec<String>,
-    /// Its limits, in words.
+    /// The limits of the value, in words.
     pub bounds: Vec<String>,
-    /// The fields of the object in it.
+    /// The fields of the object that the value is or holds.
     pub inside: Vec<FieldLine>,
 }
 

@@ -2,8 +2,8 @@
 //! and the same as plain text for machines. Everything is in the binary, and no page loads anything
 //! from elsewhere.
 //!
-//! The guides are the Markdown files in `docs/guides/`. What the code knows, such as the error
-//! codes and the status graphs, is put in where a guide has `<!-- insert NAME -->`. To add a guide,
+//! The guides are the Markdown files in `docs/guides/`. Where a guide has `<!-- insert NAME -->`,
+//! the page has what the code knows, such as the error codes or a status graph. To add a guide,
 //! write its file and add its line to `GUIDES`.
 
 mod diagram;
@@ -148,7 +148,6 @@ impl Guides {
         Guides { document, public_url: public_url.to_owned(), files: OnceLock::new() }
     }
 
-    /// Everything, by its path.
     fn files(&self) -> &HashMap<String, GuideFile> {
         self.files.get_or_init(|| Guides::render(&self.document, &self.public_url))
     }

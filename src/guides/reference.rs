@@ -137,9 +137,9 @@ impl ApiOperation<'_> {
             },
         )
     }
-    /// The identifier that replaces `{id}` in the example's path. The path names a resource before
-    /// `{id}`. If the example's answer has an identifier of that resource, it is that one; if not,
-    /// the prefix of such identifiers and `…`.
+    /// The identifier that replaces `{id}` in the example's path: the one of the example's answer
+    /// if it belongs to the resource that the path names before `{id}`, otherwise the prefix of
+    /// such identifiers and `…`.
     fn example_id(&self) -> String {
         let resource = self.path.split("/{id}").next().and_then(|path| path.rsplit('/').next());
         let resource = resource.unwrap_or_default();
@@ -247,7 +247,8 @@ impl Renderer<'_> {
         all.map(|field| field.name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Writes what an operation answers. A page shows the fields of each kind of object once.
+    /// Writes what an operation answers. A page shows the fields of each kind of object once. The
+    /// result is the fields that were written here.
     fn answer(
         &mut self,
         html: &mut String,

@@ -117,8 +117,8 @@ impl Connections {
         while close_longest_idle(&mut open, |_| true) {}
     }
 
-    /// Admits a new connection. If its peer has its full share already, it replaces the peer's
-    /// longest idle connection; `None` if all of those are busy.
+    /// Admits a new connection. If its peer has its full share already, the new connection takes
+    /// the place of the peer's longest idle one. `None` if none of the peer's is idle.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admitted> {
         let peer = peer_of(address);
         let mut open = self.open();
@@ -143,7 +143,8 @@ impl Connections {
     }
 }
 
-/// Tells the connection that was idle longest to close; `false` if none is idle.
+/// Of the chosen connections, tells the one that was idle longest to close. `false` if none of them
+/// is idle.
 fn close_longest_idle(
     open: &mut ConnectionTable,
     is_chosen: impl Fn(&OpenConnection) -> bool,
@@ -170,8 +171,8 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Waits until the connection must close to make room. It stays open if a request began in the
-    /// same moment.
+    /// Waits until the connection must close, to make room or at a stop. The connection stays open
+    /// if a request began at the same moment.
     pub async fn closing(&self) {
         loop {
             self.closing.notified().await;

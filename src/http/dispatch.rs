@@ -1,6 +1,6 @@
-//! How a request under `/v1` is judged, in one order: key, rate limit, route and method,
+//! How a request under `/v1` is judged, in one order: API key, rate limit, route and method,
 //! idempotency key, body read, claim, permission, object in the path, query, form, identifiers in
-//! the body, rules, execution.
+//! the body, rules, execution. Only a POST has an idempotency key, a claim and a body.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ use crate::store::Cost;
 use crate::store::idempotency::{self, Answer, Claim, ClaimOutcome};
 use crate::store::running_keys::RunningKeys;
 
-/// How long a request may take on PostgreSQL, apart from receiving its body and from waiting for an
-/// event. Each transaction has a limit of its own; this one is for requests with several
-/// transactions.
+/// How long a request may take on PostgreSQL, apart from receiving its body, from waiting for an
+/// event and from what a chaos profile adds. Each transaction has a limit of its own; this one is
+/// for requests with several transactions.
 pub const ANSWER_SECONDS_MAX: u64 = 9;
-/// The longest wait for an event on a node that is about to stop.
+/// The longest wait for an event if the node was already stopping when the request came.
 const WAIT_SECONDS_DRAINING_MAX: u64 = 1;
-/// The pause before a waiting request reads again, after an event that it did not want.
+/// The pause of a waiting request before its third read and before each later one.
 const WAIT_READ_PAUSE_MILLISECONDS: u64 = 50;
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -71,7 +71,7 @@ impl Api {
     }
 }
 
-/// What is noted while a request is judged, for its answer's headers, the log and the metrics.
+/// What is noted while a request is judged, for the answer's headers, log, metrics and chaos.
 #[derive(Default)]
 struct Trace {
     route: Option<&'static str>,
@@ -81,8 +81,7 @@ struct Trace {
     watching: Watching,
 }
 
-/// Answers one request under `/v1`. Never panics itself: a panic becomes a 500 with the request's
-/// identifier.
+/// Answers one request under `/v1`. If judging it panics, the answer is a 500.
 pub async fn dispatch<B>(api: &Api, request_id: &str, request: Request<B>) -> Reply
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -225,13 +224,15 @@ async fn charge(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<()
     Ok(judged?)
 }
 
-/// The deadline for an answer, from now on. Time in which a body arrives is added to it.
+/// When a request that begins now must be answered. The time in which its body arrives is added
+/// later.
 pub fn answer_end() -> tokio::time::Instant {
     tokio::time::Instant::now() + Duration::from_secs(ANSWER_SECONDS_MAX)
 }
 
 /// Waits for a part of a request, on PostgreSQL at most until `end`. After that the caller gets a
-/// 503. The work may still complete; the same POST, sent again under its key, gets its result.
+/// 503. The work may still complete; the same POST, sent again under its idempotency key, gets its
+/// result.
 pub async fn within<T>(
     app: &AppState,
     end: tokio::time::Instant,
@@ -248,7 +249,7 @@ pub async fn within<T>(
     tokio::time::timeout_at(end, part).await.map_err(late)?
 }
 
-/// A request whose key, route and method are known.
+/// A request whose API key, route and method are known.
 #[derive(Clone)]
 struct RoutedRequest {
     index: usize,
@@ -275,8 +276,8 @@ impl RoutedRequest {
         Ok(())
     }
 
-    /// Runs the work in the caller's account and time. Also answers whether the result is an empty
-    /// page.
+    /// Runs the work at the business time of the caller's account. Also answers whether the result
+    /// is an empty page.
     fn run(
         &self,
         app: &AppState,
@@ -354,7 +355,7 @@ async fn get_waiting(
     loop {
         let next = wait.next();
         let (answer, is_empty) = within(app, answer_end(), get(api, &asked)).await?;
-        // On a new connection the caller reaches a node that is not stopping.
+        // The caller's next connection can lead to a node that is not stopping.
         seen.closes_connection = wait.is_closed();
         if !is_empty || (wait.is_closed() && !was_closed) {
             return Ok(answered(answer));
@@ -416,7 +417,7 @@ async fn post(
     let timed_check = timed_check.and_then(|(check, body)| check(body));
     let extra = ExtraChecks { entries, timed_check };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), extra);
-    // The turn is taken while the key is held: a retry that comes meanwhile is told to wait.
+    // The turn is taken while the key is held: a retry meanwhile is refused with `resource_locked`.
     let _turn = match is_expensive && permitted.is_ok() {
         true => Some(api.expensive_turns.take(asked.caller.scope).await?),
         false => None,
@@ -469,8 +470,8 @@ async fn post(
     })
 }
 
-/// The claim: which key of which caller, and what was asked. Both are keyed hashes, so that nobody
-/// can test guessed account numbers against a stored fingerprint.
+/// The claim: which idempotency key of which API key, and what was asked. Both are keyed hashes, so
+/// that nobody can test guessed account numbers against a stored fingerprint.
 fn claim(
     app: &AppState,
     asked: &RoutedRequest,

@@ -144,7 +144,7 @@ pub fn read_alone<T: Field>(node: Option<&Node>) -> Option<T> {
     value.filter(|_| entries.is_empty())
 }
 
-/// Judges a form by the account's time, which only the transaction knows.
+/// Judges a form by the account's business time, which only the transaction knows.
 pub type TimedCheck = Box<dyn Fn(&Now) -> Result<(), Refusal> + Send>;
 
 /// The dotted name of a member.
@@ -160,8 +160,8 @@ pub const NAME_MASKED_DIGITS_MIN: usize = 5;
 const NAME_MASKED: &str = "[masked]";
 
 /// A name chosen by a caller, as a message shows it. A name that is long or has many digits could
-/// be personal data in the wrong place, so it is masked. Digits count together until the next
-/// letter, because account numbers are also written in groups.
+/// be personal data in the wrong place, so it is masked, and so is one with control characters.
+/// Digits count together until the next letter, because account numbers are also written in groups.
 pub fn shown_name(name: &str) -> String {
     let longest = name
         .split(char::is_alphabetic)
@@ -177,13 +177,13 @@ pub fn shown_name(name: &str) -> String {
 pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut Vec<RefusalEntry>) {
     let Node::Object(members) = node else { return };
     for (key, _) in members.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-        // No more are told, and a body can have thousands.
+        // A refusal lists no more, and a body can have thousands.
         if entries.len() >= ENTRIES_MAX {
             return;
         }
         let shown = shown_name(key);
         let name = member_name(prefix, &shown);
-        // What is masked is perhaps no name, but a value in the wrong place.
+        // A masked name may be a value in the wrong place, which nothing is compared with.
         let meant = if shown == *key { near::meant(key, known) } else { None };
         let hint = meant.map_or(String::new(), |meant| {
             format!(" Did you mean {}?", member_name(prefix, meant))

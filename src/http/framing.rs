@@ -3,7 +3,8 @@
 //!
 //! hyper answers a head that it cannot parse with only a status. [`ErrorShapeStream`] stands
 //! between hyper and the socket, remembers the last head, and replaces such an answer by one in the
-//! error shape, if the head is recognisable as HTTP/1.
+//! error shape. It does so if the head is recognisable as HTTP/1, or if an earlier request on the
+//! connection was answered.
 
 use std::io;
 use std::pin::Pin;
@@ -21,8 +22,8 @@ use crate::kernel::{Code, Refusal};
 /// The most headers of a request, and the most bytes of its head.
 pub const HEADERS_MAX: usize = 64;
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// How many headers hyper parses: more than are accepted, so that too many are refused with a
-/// message and without a broken connection.
+/// How many headers and bytes hyper parses: more than are accepted, so that a head which is not
+/// much too long reaches [`judge_head`].
 pub const HEADERS_PARSED_MAX: usize = 2 * HEADERS_MAX;
 pub const HEAD_BYTES_PARSED_MAX: usize = 2 * HEAD_BYTES_MAX;
 
@@ -158,7 +159,7 @@ fn unknown_head(status: &[u8]) -> Refusal {
     }
 }
 
-/// A line without its end; and what follows it, if the line has an end.
+/// The first line without its end, and what follows it if it has an end.
 fn split_line(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     match bytes.iter().position(|byte| *byte == b'\n') {
         None => (bytes, None),
@@ -166,7 +167,8 @@ fn split_line(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Names and values up to the end of the head, or of the part that arrived.
+/// Names and values up to the end of the head, or of the part that arrived. Lines whose name is
+/// not UTF-8 or longer than 64 bytes are left out.
 fn header_lines(mut rest: &[u8]) -> Vec<(&str, &[u8])> {
     let mut lines = Vec::new();
     loop {

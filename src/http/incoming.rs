@@ -127,9 +127,9 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     }
 }
 
-/// Reads a body within its limits. A body that is too large or too slow ends the connection, and
-/// its refusal is not stored. While it is awaited, the connection counts as idle and may be closed
-/// to make room for another: otherwise slow bodies would keep every place.
+/// Reads a body within its limits. A body that is too large, too slow or cut off ends the
+/// connection, and its refusal is not stored. While the body is awaited, the connection counts as
+/// idle and may be closed to make room for another: otherwise slow bodies would keep every place.
 pub async fn read_body<B>(head: &Parts, incoming: B) -> Result<Bytes, OperationError>
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -171,7 +171,7 @@ where
     }
 }
 
-/// The body as a tree. An empty body counts as `{}` if no field is required; its content type then
+/// The body as a tree. An empty body counts as `{}` if the form takes one; its content type then
 /// does not matter.
 pub fn parse_body(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Node, Refusal> {
     if bytes.is_empty() && route.body.as_ref().is_some_and(|body| !body.is_required) {

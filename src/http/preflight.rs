@@ -2,10 +2,10 @@
 //! transaction makes a network call. Slow work without a network, such as screening, is done here
 //! too.
 //!
-//! A preflight step runs only for a request whose permission and form are right, and whose answer
-//! is not stored already. The handler gets the result, and judges in the usual order. If there is
-//! no result in time, the request is answered 503, which is not stored, so that the same key works
-//! again.
+//! A preflight step runs only if the request's permission, query and form are right and its answer
+//! is not stored already. The findings of a route's other checks of the body do not stop the step.
+//! The handler gets the step's result, and judges in the usual order. If a step takes too long, the
+//! request is answered 503. That answer is not stored, so the same idempotency key works again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use crate::keys::Caller;
 use crate::store::Cost;
 use crate::store::idempotency::{self, Claim};
 
-/// How long a preflight step may take, including the wait for a permit.
+/// How long a preflight step may take, including its wait for a permit.
 pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
-/// How many preflight steps may ask a chain's nodes at once, one of each account and mode, so that
-/// no caller keeps the others from asking. Each keeps its permit for at least
-/// `PERMIT_SECONDS_MIN`, so that callers cannot use up the request limit of the chain's nodes,
-/// which the follower shares.
+/// How many preflight steps of a process may ask a chain's nodes at once. Each account and mode may
+/// run one of them, so that no caller keeps the others from asking. Each keeps its permit for at
+/// least `PERMIT_SECONDS_MIN`, so that callers cannot use up the request limit of the chain's
+/// nodes, which following the chain shares.
 pub const PERMITS_COUNT_MAX: usize = 4;
 const PERMIT_SECONDS_MIN: u64 = 1;
 
@@ -36,8 +36,8 @@ const PERMIT_SECONDS_MIN: u64 = 1;
 pub enum PreflightResult {
     /// What a chain knows of one transaction; `None` if it does not know it.
     Transaction(Option<SeenTransaction>),
-    /// For a replay of a range: how many deliveries it begins, and the identifier before which it
-    /// ends; or why the request is refused.
+    /// For a replay of a range of events: how many deliveries it begins, and the identifier before
+    /// which the range ends; or why the request is refused.
     Range(Result<(u64, u128), Refusal>),
 }
 
@@ -50,8 +50,7 @@ pub struct Asking {
 }
 
 /// The work of a step, which begins when it is awaited. `Ok(None)` if there is no result to hand
-/// over, because nothing was asked, or because the result is kept elsewhere, such as in the memory
-/// of the sanctions lists.
+/// over: nothing was asked, or the result is kept elsewhere, as that of screening is.
 pub type PreflightFuture = BoxFuture<'static, Result<Option<PreflightResult>, OperationError>>;
 /// Prepares a step for a parsed body. `None` if there is nothing to ask, or if the body's form is
 /// wrong, which the handler refuses.
@@ -74,9 +73,9 @@ impl Default for Permits {
 }
 
 impl Permits {
-    /// Waits for the permit of the account and mode, then for one of all, and runs `ask`. Both stay
-    /// taken for at least `PERMIT_SECONDS_MIN`. `None` only if a semaphore is closed, which never
-    /// happens.
+    /// Waits for the permit of the account and mode, then for one of the process's, and runs `ask`.
+    /// Both stay taken for at least `PERMIT_SECONDS_MIN`. `None` only if a semaphore is closed,
+    /// which never happens.
     pub async fn take<T>(&self, scope: Scope, ask: impl Future<Output = T>) -> Option<T> {
         let own = self.by_scope.of(scope).acquire_owned().await.ok()?;
         // The permits are free again once both the step and the minimum time are over.

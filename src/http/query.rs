@@ -34,8 +34,9 @@ pub enum FilterKind {
     Wait,
 }
 
-/// One filter of a list, or a parameter of a report: its name, and what it holds. In a list, its
-/// name is the column's; for a time the comparison follows after a dot (`store/list.rs`).
+/// One filter of a list, or a parameter of a report: its name, and what it holds. In a list, the
+/// name is usually that of the column; for a time, a dot and the comparison follow it
+/// (`store/list.rs`).
 #[derive(Clone, Copy)]
 pub struct Filter {
     pub name: &'static str,
@@ -168,8 +169,8 @@ pub fn values(
 }
 
 /// Reads the query of a list of objects of one kind: the paging parameters and the list's own
-/// filters. A cursor is only a position: no object needs to have that identifier, but it must be of
-/// the list's kind.
+/// filters. A cursor (`starting_after`, `ending_before`) is an identifier of the list's kind. It is
+/// only a position: no object needs to have it.
 pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result<Page, Refusal> {
     let mut known = vec!["limit", "starting_after", "ending_before", "order"];
     known.extend(filters.iter().map(|filter| filter.name));

@@ -55,7 +55,7 @@ impl Context<'_> {
     pub const fn scope(&self) -> Scope {
         self.caller.scope
     }
-    /// The identifier in the path. A text that is no identifier of this kind is answered 404.
+    /// The identifier in the path. `Err` (404) if the text there is no identifier of this kind.
     pub fn path_id<K: IdKind>(&self) -> Result<Id<K>, Refusal> {
         query::path_id(self.ids.first().map_or("", String::as_str))
     }
@@ -89,15 +89,14 @@ impl<T> List<T> {
     }
 }
 
-/// The work of one request. It may run any number of times (see `Store::write`), so it must not
-/// consume what it needs.
+/// The work of one request. It may run more than once (see `Store::write`), so it must not consume
+/// what it needs.
 pub type RequestWork = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
 /// Makes a request's work from the body and the [`ExtraChecks`]. This happens before the
 /// transaction, outside the write lane.
 type Prepare = Box<dyn Fn(Result<&Node, Refusal>, ExtraChecks) -> RequestWork + Send + Sync>;
 
-/// The checks of a form that need more than the body: what the check by the settings found, and the
-/// check by the account's time, which runs in the transaction.
+/// The checks of a body beside those of its form.
 #[derive(Default)]
 pub struct ExtraChecks {
     /// What [`FormCheck`] found wrong for this caller.
@@ -106,8 +105,8 @@ pub struct ExtraChecks {
     pub timed_check: Option<TimedCheck>,
 }
 
-/// Judges the fields whose allowed values depend on the settings of the caller's mode, such as the
-/// chain. The form itself refuses what is wrong for every caller.
+/// A check of a body beside those of its form: a rule about several fields, or one that depends on
+/// the settings of the caller's mode, such as which chain is accepted.
 pub type FormCheck = fn(&Services, Scope, &Node) -> Vec<RefusalEntry>;
 
 /// Announces to a transaction what the work will look up.
@@ -150,16 +149,16 @@ pub struct Route {
     pub answers_csv: bool,
     /// Whether the parameter `wait` makes a request wait for objects on an empty page.
     pub waits: bool,
-    /// Whether it changes the row of the caller's key, so that this node must read it again.
+    /// Whether it changes the row of the caller's API key, so that this node must read the row
+    /// again.
     pub renews_caller: bool,
-    /// Codes beyond those that every route of its kind can answer.
+    /// Error codes in addition to those that every route of its kind can answer.
     pub codes: &'static [Code],
-    /// Judges the form by the settings of the caller's mode.
     pub form_check: Option<FormCheck>,
-    /// Makes the check of a form that depends on the account's time; `None` if nothing in this body
-    /// does.
+    /// Makes the check of a body that depends on the account's time. The function answers `None` if
+    /// nothing in the body needs one.
     pub timed_check: Option<fn(&Node) -> Option<TimedCheck>>,
-    /// What is asked of the outside world before the transaction opens.
+    /// The slow work before the transaction opens, such as a question to the outside world.
     pub preflight: Option<Preflight>,
     /// Announces what the work looks up by identifiers in the body, so that PostgreSQL gets these
     /// queries together with the claim.
@@ -227,23 +226,22 @@ impl Route {
         self.waits = true;
         self
     }
-    /// Makes this node read the row of the caller's key again for the next request.
+    /// Makes this node read the row of the caller's API key again for the next request.
     pub fn renewing_caller(mut self) -> Route {
         self.renews_caller = true;
         self
     }
-    /// Also judges the form by the settings of the caller's mode.
+    /// Adds a check of the body. Its findings are told together with those of the form.
     pub fn checking_form(mut self, check: FormCheck) -> Route {
         self.form_check = Some(check);
         self
     }
-    /// Also judges the form by the account's time, together with its other problems.
+    /// Adds a check of the body by the account's time. Its finding is told with the others.
     pub fn checking_form_by_time(mut self, check: fn(&Node) -> Option<TimedCheck>) -> Route {
         self.timed_check = Some(check);
         self
     }
-    /// Asks the outside world before the transaction opens, if no earlier step refused the request;
-    /// see `http::preflight`.
+    /// Adds a preflight step; `http::preflight` says when it runs.
     pub fn preflight<F: Form>(
         mut self,
         preflight: fn(Asking, F) -> Option<PreflightFuture>,
@@ -253,8 +251,8 @@ impl Route {
         }));
         self
     }
-    /// For a POST that writes much if its body says so. An account runs one of these, or one
-    /// report, at a time.
+    /// For a POST that writes much if its body says so. In each process and mode, an account runs
+    /// one of these, or one report, at a time.
     pub fn one_at_a_time(mut self, is_expensive: fn(&Node) -> bool) -> Route {
         self.cost = Cost::Expensive;
         self.is_expensive = is_expensive;

@@ -22,8 +22,8 @@ struct PathEntry {
     allow: String,
 }
 
-/// The form in which a part of a path is compared: that of [`near::plain`], in the singular.
-fn plain(part: &str) -> String {
+/// A part of a path as it is compared: made plain by [`near::plain`], and in the singular.
+fn plain_singular(part: &str) -> String {
     let part = near::plain(part);
     match part.strip_suffix("ies") {
         Some(stem) => format!("{stem}y"),
@@ -31,15 +31,15 @@ fn plain(part: &str) -> String {
     }
 }
 
-/// Whether a plain part of a path is a prefix that other services have, such as `api` or `v2`.
+/// Whether a plain part of a path is a prefix that services use, such as `api` or `v2`.
 fn is_prefix(part: &str) -> bool {
     let digits = part.strip_prefix('v').unwrap_or("");
     part == "api" || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The parts of a path, each made plain.
+/// The parts of a path, each made [`plain_singular`].
 fn plain_parts(path: &str) -> Vec<String> {
-    path.split('/').filter(|part| !part.is_empty()).map(plain).collect()
+    path.split('/').filter(|part| !part.is_empty()).map(plain_singular).collect()
 }
 
 /// Finds routes by path and method.
@@ -81,12 +81,12 @@ impl Router {
     }
 
     /// The path of the route that was probably meant by a path that leads nowhere. The two may
-    /// differ in slashes, case, hyphens and underscores, singular and plural, a letter or two, or
-    /// what comes before the resource.
+    /// differ in slashes, case, hyphens and underscores, singular and plural, one or two letters of
+    /// a word, or in the prefix (`/api/v1`, `/v2` or none).
     pub fn near_miss(&self, path: &str) -> Option<&'static str> {
         let mut asked = plain_parts(path);
         let prefixes = asked.iter().take_while(|part| is_prefix(part)).count();
-        asked.splice(..prefixes, [plain("v1")]);
+        asked.splice(..prefixes, [plain_singular("v1")]);
         let wrong_letters = |route: &Route| {
             let parts: Vec<&str> = route.path.split('/').filter(|part| !part.is_empty()).collect();
             if parts.len() != asked.len() {
@@ -94,7 +94,7 @@ impl Router {
             }
             let wrong = |(part, asked): (&&str, &String)| match *part {
                 "{id}" => Some(0),
-                part => near::wrong_letters(&plain(part), asked),
+                part => near::wrong_letters(&plain_singular(part), asked),
             };
             parts.iter().zip(&asked).map(wrong).sum::<Option<usize>>()
         };
@@ -112,7 +112,7 @@ impl Router {
         let is_guess = |guess: &&str| {
             let parts: Vec<&str> = guess.split('/').filter(|part| !part.is_empty()).collect();
             let is_same =
-                |(part, asked): (&&str, &String)| *part == "{id}" || plain(part) == *asked;
+                |(part, asked): (&&str, &String)| *part == "{id}" || plain_singular(part) == *asked;
             parts.len() == asked.len() && parts.iter().zip(&asked).all(is_same)
         };
         let guesses = self.routes.iter().filter_map(|route| route.guesses.as_ref());

@@ -1,5 +1,5 @@
-//! The accept loop: deadlines for heads and bodies, limits on connections and sizes, and a stop
-//! that lets running requests finish.
+//! The accept loop: deadlines for heads and for sending answers, limits on connections and heads,
+//! and a stop that lets running requests finish.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -33,8 +33,8 @@ pub const HEAD_SECONDS_MAX: u64 = 30;
 pub const WRITE_SECONDS_MAX: u64 = 30;
 /// How long running requests may continue after a stop.
 pub const STOP_SECONDS_MAX: u64 = 20;
-/// How long after a stop connections without a running request stay open, so that answers that were
-/// just made are sent.
+/// How long after a stop connections without a running request stay open, so that answers that are
+/// made already can be sent.
 const ANSWER_SENT_SECONDS: u64 = 2;
 
 /// The IP address that a request's connection comes from. It is in the request's extensions.
@@ -128,7 +128,8 @@ pub async fn serve<F>(
     if tokio::time::timeout(answered, &mut drained).await.is_ok() {
         return;
     }
-    // What still has no request does not hold the stop: a stranger may have begun a head.
+    // A connection without a running request must not delay the stop any longer: perhaps a head was
+    // begun on it that never ends.
     connections.close_idle();
     let left = Duration::from_secs(STOP_SECONDS_MAX).saturating_sub(answered);
     if tokio::time::timeout(left, drained).await.is_err() {

@@ -74,7 +74,7 @@ impl Field for NonNegativeAmount {
 pub struct TokenAmount(pub Money);
 
 impl TokenAmount {
-    /// 1,000,000 USDT: more than ever moves at once, and far below what the book's sums can hold.
+    /// 1,000,000 USDT, far below what the book's sums can hold.
     pub const MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
 }
 

@@ -127,8 +127,8 @@ text_fields! {
     /// Where a browser is sent: https, a host, and no user information.
     HttpsUrl (9..=2000) HTTPS_URL_PATTERN => https_url,
         "must be an https:// address without user information, such as https://example.com/thanks.";
-    /// A day of birth: `YYYY-MM-DD`, a day that exists, not before 1900. A form is read without a
-    /// clock, so [`BirthDate::must_be_past`] says whether it is over.
+    /// A day of birth: `YYYY-MM-DD`, a day that exists, from 1900 to 2099. A form is read without a
+    /// clock, so [`BirthDate::must_be_past`] is a check of its own.
     BirthDate (10..=10) DATE_PATTERN => |text| {
             let shape = text.len() == 10 && text.bytes().enumerate().all(|(i,
                 b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
@@ -147,7 +147,7 @@ text_fields! {
 const BIRTH_DATE_NAME: &str = "date_of_birth";
 
 impl BirthDate {
-    /// Refuses the `date_of_birth` of a body if it is not past. `None` if it has no valid one.
+    /// The check that the `date_of_birth` of a body is past. `None` if the body has no valid one.
     pub fn must_be_past(body: &Node) -> Option<TimedCheck> {
         let date: BirthDate = read_alone(body.get(BIRTH_DATE_NAME))?;
         Some(Box::new(move |now| date.check_past(now)))
@@ -203,7 +203,8 @@ static COUNTRY_PATTERN: LazyLock<String> = LazyLock::new(|| {
     pattern + "])$"
 });
 
-/// A blockchain address in the form of any chain. The chain is judged later, with the object.
+/// A blockchain address in the form of any chain. Whether it is of the right chain is judged later,
+/// with the object.
 impl Field for ChainAddress {
     fn schema() -> Value {
         let (length_min, length_max) = address_lengths();

@@ -55,10 +55,10 @@ pub(super) fn text<'a>(
 
 /// For schemas: no control characters.
 pub(in crate::http) const PLAIN_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
-/// For schemas: the same, and at least one visible character.
+/// For schemas: no control characters, and at least one character that is not white space.
 const NOT_BLANK_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*[^\u0000-\u001F\u007F-\u009F\s][^\u0000-\u001F\u007F-\u009F]*$";
 
-/// For schemas: the same, and no character that overrides the direction of letters.
+/// For schemas: as [`NOT_BLANK_PATTERN`], and no character that overrides the direction of letters.
 const NAME_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F\u202D\u202E]*[^\u0000-\u001F\u007F-\u009F\u202D\u202E\s][^\u0000-\u001F\u007F-\u009F\u202D\u202E]*$";
 
 /// A text of `MIN` to `MAX` characters that is not blank and has no control characters.

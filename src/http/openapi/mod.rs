@@ -118,7 +118,7 @@ fn add_examples(operation: &mut Value, examples: &Value) {
 }
 
 /// Renames references, describes each property that has no description of its own, and writes a
-/// description of one paragraph in one line. `place` is where the node stands, such as
+/// property's description of one paragraph in one line. `place` is where the node stands, such as
 /// `CreateTransfer.funding`.
 fn finish(node: &mut Value, place: &str) {
     match node {
@@ -169,8 +169,8 @@ fn event_types(routes: &[Route]) -> &'static [&'static str] {
 }
 
 /// What receivers are sent: one entry for each type of event. Each entry only refers to a component
-/// that describes it. If the description stood here, openapi-generator would make methods that call
-/// the receiver, and those in Python would not compile.
+/// with the description. If the description stood here, openapi-generator would make methods that
+/// call the receiver, and those in Python would not compile.
 fn webhooks(routes: &[Route]) -> Map<String, Value> {
     let entry = |event_type: &&'static str| {
         let reference = format!("#/components/pathItems/{event_type}");
@@ -461,7 +461,7 @@ fn error_schema() -> Value {
     })
 }
 
-/// `code` is no enum: codes are added, and generators would make a closed type of an enum.
+/// `code` is a plain string: codes are added, and generators would make a closed type of an enum.
 fn error_entry_schema() -> Value {
     let meanings: Vec<String> = Code::ALL.iter().copied().map(meaning).collect();
     json!({
