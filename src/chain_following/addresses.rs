@@ -6,11 +6,11 @@ use crate::deposits;
 use crate::kernel::OperationError;
 use crate::store::{Cost, Store};
 
-/// Addresses read from the table at once.
+/// The most addresses that one query reads.
 const PAGE_ADDRESSES: i64 = 16_384;
 
-/// Adds all addresses of the table. Only the process that hands addresses out may call it (embedded
-/// store); it may hand out more meanwhile.
+/// Adds all addresses of the table to the filter. Only the process that hands addresses out may
+/// call this function (embedded store). The process may hand out more meanwhile.
 pub(super) async fn load(watched: &WatchedAddresses, store: &Store) -> Result<(), OperationError> {
     let count = store.read(Cost::Scan, |tx| Ok(deposits::rows::addresses_count(tx)?)).await?;
     let mut registered = RegisteredAddresses::with_room(usize::try_from(count).unwrap_or(0));

@@ -17,14 +17,13 @@ use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Tx, failpoint};
 
-/// Each block whose number is a multiple of this is read without the node's filter as a sample,
-/// even if nothing else requires it.
+/// As a sample, each block whose number is a multiple of this is read without the node's filter.
 const SAMPLE_EVERY_BLOCKS: i64 = 100;
 
 impl Follower {
-    /// Reads the next blocks of the final view and credits them. Answers the cursor after them.
-    /// `None` if the follower has to begin again from the stored cursor: a node refused so many
-    /// blocks at once, or another process moved the cursor first or follows another contract.
+    /// Reads the next blocks of the final view and credits what they hold. Answers the cursor after
+    /// them. `None` if the follower has to begin again from the stored cursor: a node refused so
+    /// many blocks at once, or another process moved the cursor first or follows another contract.
     pub(super) async fn advance(
         &mut self,
         cursor: &Cursor,
@@ -42,8 +41,8 @@ impl Follower {
             Ok(None) => return Err(self.doubted(lead, VerifyError::Stale(to))),
             Err(fault) => {
                 if to > from {
-                    // Ask for fewer blocks: the range is above the node's limit, or one of its
-                    // blocks cannot be read.
+                    // Ask for fewer blocks next time: the range may be above the node's limit, or
+                    // one of its blocks cannot be read.
                     self.blocks_at_once = ((to - from + 1) / 2).max(1);
                     if matches!(fault, NodeError::TooMuch(_)) {
                         return Ok(None);
@@ -216,8 +215,8 @@ impl Follower {
         let known = self.read_whole(lead, contracts, range, &numbers).await?;
         if let Some(second) = confirming {
             if !differing.is_empty() {
-                // The lead showed the same with its filter and without. If the second node also
-                // shows that without its filter, only its filter hid or added logs.
+                // The lead's receipts agree with its filter. If the second node's receipts agree
+                // with it too, only the second node's filter was wrong.
                 self.read_whole(second, contracts, range, &differing).await?;
                 self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(node = second.label(), blocks = ?differing, "the second node's \

@@ -15,8 +15,8 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::funding;
 
-/// A group ends with the block that reaches this many movements, so that callers' requests can run
-/// in between.
+/// A group ends with the block that reaches this many movements. Callers' requests can run between
+/// two groups.
 const MOVEMENTS_AT_ONCE: usize = 200;
 
 /// Blocks that one transaction takes over.
@@ -27,10 +27,10 @@ pub(super) struct BlockGroup {
     pub(super) sweeps: Vec<Sweep>,
 }
 
-/// Cuts what a range holds into groups of whole blocks. A group ends with the block in which it
-/// reaches `MOVEMENTS_AT_ONCE`, so a block with many movements makes a larger group. `movements`
-/// are in the order of the chain, and `headers` has the header of each of their blocks. `from` and
-/// `last` are the cursors before and after the whole range.
+/// Cuts what a range holds into groups of whole blocks. A block is never cut, so a group can have
+/// more movements than `MOVEMENTS_AT_ONCE`. `movements` are in the order of the chain, and
+/// `headers` has the header of each of their blocks. `from` and `last` are the cursors before and
+/// after the whole range.
 pub(super) fn block_groups(
     movements: Vec<Movement>,
     sweeps: Vec<Sweep>,
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn large_ranges_are_cut_between_blocks() {
         let full = MOVEMENTS_AT_ONCE as i64;
-        // Movements in the blocks 11, 12 and 13; what the groups end at, and how many movements
-        // and sweeps they have.
+        // How many movements the blocks 11, 12 and 13 have; the block of a deprecation; and for
+        // each group its last block and how many movements and sweeps it has.
         let table: [([i64; 3], Option<i64>, &[(i64, usize, usize)]); 6] = [
             ([0, 0, 0], None, &[(20, 0, 3)]),
             ([1, 1, 1], None, &[(20, 3, 3)]),
@@ -188,7 +188,7 @@ mod tests {
             assert_eq!(
                 cut.iter().flat_map(|part| part.movements.clone()).collect::<Vec<_>>(),
                 all,
-                "nothing is lost or turned round"
+                "nothing is lost, and the order stays"
             );
             for part in &cut {
                 let height = part.to.anchor.height;

@@ -1,9 +1,9 @@
-//! Takes over a transaction that the operator names: a node hid it from the follower, and the chain
-//! audit found it.
+//! Takes over a transaction that the operator names, for example one that a node hid from the
+//! follower and that the chain audit found.
 //!
-//! The same checks apply as in the follower. In addition, every configured endpoint has to show the
-//! transaction: the one that hid it has to show it now, or the operator removes it from the
-//! configuration.
+//! Its movements are checked against receipt and header as in the follower. In addition, every
+//! configured endpoint has to show the transaction. An endpoint that still hides the transaction
+//! has to be removed from the configuration first.
 
 use std::sync::Arc;
 
@@ -64,8 +64,8 @@ pub struct Credited {
     pub sweeps_count: usize,
 }
 
-/// Takes a transaction over as the follower would have. What the book has of it already stays as it
-/// is, so a second call changes nothing.
+/// Takes a transaction over as the follower would have. Credited deposits and known sweeps stay as
+/// they are, so a second call changes nothing.
 pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credited, CreditError> {
     let chain = app
         .chains

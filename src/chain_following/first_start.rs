@@ -1,6 +1,6 @@
 //! Refuses an account key that was used before this database was made, because its first addresses
-//! already belong to other transfers. Until a node has answered, no address is handed out of a key
-//! that is new to this database.
+//! already belong to other transfers. No address of a key that is new to this database is handed
+//! out until a node has answered whether the key was used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,24 +19,24 @@ use crate::store::{Cost, Store};
 const ADDRESSES_ASKED: usize = 12;
 /// Longest wait until the nodes are asked again.
 const ASK_SECONDS_MAX: u64 = 30;
-/// Seconds after which the log says again that a key was used before.
+/// How often the log says again that a key was used before, in seconds.
 const LOG_AGAIN_SECONDS: u64 = 60;
 
 /// What is known of an account key.
 enum KeyHistory {
-    /// The key may be used: the first node that answered knows no history of it, or this database
-    /// itself has handed out its addresses.
+    /// The key may be used: the first node that answered shows no history of its addresses, or this
+    /// database has reserved indices of the key before.
     Usable,
-    /// Its addresses have a history elsewhere: a text for the operator that says what to do.
+    /// The key's addresses have a history on the chain. The text tells the operator what to do.
     UsedElsewhere(String),
     /// No node has answered.
     Unknown,
 }
 
 /// Asks the chain about the first addresses of its account key, if this database has never reserved
-/// an address of the key. If no node answers, the pool is held, and [`run`] asks again. `Err` is a
-/// text for the operator. It says that the addresses have a history and what to do, or that the
-/// store or the derivation failed.
+/// an index of the key (`pool::is_new`). If no node answers, the pool is held, and [`run`] asks
+/// again. `Err` is a text for the operator. It says that the addresses have a history and what to
+/// do, or that the store or the derivation failed.
 pub async fn refuse_used_key(
     store: &Store,
     chain: &FollowedChain,
@@ -147,8 +147,8 @@ async fn history(
             Mode::Test => "test_chain",
         };
         return Ok(KeyHistory::UsedElsewhere(format!(
-            "the account_key of [{table}] was used before: {count} of the {} addresses that this \
-             new database would hand out first, such as {}, have a history on the chain. Give the \
+            "the account_key of [{table}] was used before: {count} of the {} addresses that a node \
+             was asked about, such as {}, have a history on the chain. Give the \
              table a new account_key. Or, if this database takes the place of one that is lost, \
              run `hundi addresses skip --count NUMBER` with more than were ever handed out, and \
              start again",

@@ -1,10 +1,10 @@
 //! Follows a real chain: reads its final view block after block and credits the deposits in it.
 //! Deposits in blocks above the cursor are only shown, because these blocks may still be replaced.
 //!
-//! The cursor moves over the final view only, and only over blocks whose contents were checked. It
-//! commits in one transaction with the deposits. Nothing is skipped: a block that cannot be read,
-//! or of which no answer is believed, stops the cursor and raises an alarm. The view above the
-//! cursor is discarded and made again whenever a block was replaced.
+//! The cursor moves only over blocks of the final view that passed the checks (`advance`). It
+//! commits in one transaction with the deposits. No block is skipped: one that cannot be read, or
+//! of which no answer is believed, stops the cursor and raises an alarm. If a block above the
+//! cursor was replaced, the view above the cursor is made again (`pending`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,12 +24,13 @@ use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Cost, Tx, failpoint};
 
-/// If a step takes longer than this to read the final view, the node's gateway is slowing it down.
+/// If a step takes longer than this to read the final view, a gateway is probably slowing it down.
+/// Then only every second step looks at the blocks above the cursor.
 const SLOW_STEP: Duration = Duration::from_secs(10);
 /// Longest wait after a fault, in seconds.
 const TROUBLE_SECONDS_MAX: u64 = 30;
 
-/// Whether there is more to read at once.
+/// Whether the next step has more of the final view to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FollowProgress {
     Behind,
@@ -132,7 +133,7 @@ impl Follower {
         let chain = self.chain.clone();
         let begun = chain.settings.timer.now();
         if chain.stats.height.load(Ordering::Relaxed) == 0 {
-            // The metrics show the stored progress before any node is asked, so that it is there
+            // The metrics get the stored progress before any node is asked, so that they have it
             // even while none answers.
             let (mode, name) = (chain.mode, chain.settings.name);
             let stored =
@@ -153,7 +154,7 @@ impl Follower {
         if chain.nodes.iter().any(|node| !node.fits()) {
             match chain.check().await {
                 Ok(_) => {}
-                // The nodes that passed their check are enough.
+                // The nodes that have passed their check are enough.
                 Err(mismatch) if chain.nodes.iter().any(|node| node.fits()) => {
                     tracing::error!(
                         chain = chain.settings.name.as_str(),
@@ -178,8 +179,8 @@ impl Follower {
             // The final view never goes back, so all nodes that answer are behind.
             return Err(self.doubted(first, VerifyError::Stale(cursor.anchor.height)));
         }
-        // If two nodes are compared, the final view ends with the final block of the lower one. If
-        // that is below the cursor, the cursor stays until this node catches up.
+        // If two nodes are compared, the final view ends with the final block of the one that is
+        // lower. If that block is below the cursor, the cursor stays until this node catches up.
         let final_height = node_heights.final_view.height.max(cursor.anchor.height);
         if failpoint("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height
         {
@@ -200,8 +201,8 @@ impl Follower {
                 cursor = to;
             }
         }
-        // The lead must have the next block, or the cursor's block if there is nothing to read. Of
-        // the nodes that have it, each fault makes the next one the lead.
+        // The lead must have the next block, or the cursor's block if there is nothing to read.
+        // Among the nodes that have this block, each failed step makes the next one the lead.
         let is_behind = final_height > cursor.anchor.height;
         let lowest = cursor.anchor.height + i64::from(is_behind);
         let leads: Vec<&NodeHeight<'_>> =
@@ -216,8 +217,8 @@ impl Follower {
                 _ => return Ok(FollowProgress::Behind),
             }
         }
-        // The blocks above the cursor are looked at in the same step, because on a busy chain there
-        // is always something final to read. With a slow gateway only every second step looks at
+        // The blocks above the cursor are looked at in the same step, because on a busy chain every
+        // step has something final to read. With a slow gateway only every second step looks at
         // them, because the final view comes first.
         let took = chain.settings.timer.now().saturating_sub(begun);
         self.has_skipped_pending = took > SLOW_STEP && !self.has_skipped_pending;
@@ -232,8 +233,8 @@ impl Follower {
     pub(super) fn tell_of_nodes(&mut self, node_heights: &NodeHeights<'_>) {
         let chain = self.chain.clone();
         for (node, why) in &node_heights.missing {
-            // Two endpoints can have the same label, because a label leaves out the path. It may
-            // hold a key, so the log has the endpoint's place in the settings instead.
+            // Two endpoints can have the same label, because a label leaves out the path, which may
+            // hold a key. So the log also has the endpoint's place in the settings.
             let place = chain.nodes.iter().position(|known| is_same_node(known.as_ref(), *node));
             let endpoint = place.map_or(0, |place| place + 1);
             if self.log_throttle.is_due(&format!("endpoint {endpoint}")) {
@@ -251,9 +252,9 @@ impl Follower {
         }
     }
 
-    /// Notes whether the token's contract was deprecated. If so, asks the contract itself once a
-    /// minute. If the contract denies it, removes the deprecation from the stored cursor; otherwise
-    /// logs it.
+    /// Notes whether the cursor says that the token's contract is deprecated. If so, asks the nodes
+    /// once a minute what the contract itself says. If the contract denies it, removes the
+    /// deprecation from the stored cursor; otherwise logs it.
     pub(super) async fn check_deprecation(
         &mut self,
         cursor: &mut Cursor,

@@ -23,20 +23,21 @@ pub(super) struct PendingMovement {
 /// What the last look above the cursor found.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// The last block of the view. Its hash tells the next look whether the block was replaced.
+    /// The last block that was looked at. Its hash tells the next look whether this block was
+    /// replaced.
     pub(super) top: Option<Anchor>,
     pub(super) movements: Vec<PendingMovement>,
 }
 
-/// Follows one chain. What it remembers here only helps the next step; its progress is the stored
-/// cursor, which each step reads.
+/// Follows one chain. Its progress is the stored cursor, which each step reads; what is remembered
+/// here only helps the next step.
 pub(super) struct Follower {
     pub(super) app: Arc<AppState>,
     pub(super) chain: Arc<FollowedChain>,
     /// Blocks that the next request for a range asks for: fewer after a refusal, then more again.
     pub(super) blocks_at_once: i64,
-    /// Chooses the lead among the nodes that can be it: a fault adds one, which makes the next node
-    /// the lead.
+    /// Chooses the lead among the nodes that can lead. Each failed step adds one, so the next of
+    /// them leads.
     pub(super) lead_offset: usize,
     pub(super) pending: Pending,
     pub(super) refunds_looked_at: Option<Instant>,
@@ -46,9 +47,9 @@ pub(super) struct Follower {
     pub(super) knows_addresses: bool,
     /// Whether the last step left out the blocks above the cursor.
     pub(super) has_skipped_pending: bool,
-    /// Whether the token moved from the configured contract to a new one.
+    /// Whether the configured contract has announced that another one replaces it.
     pub(super) is_token_deprecated: bool,
-    /// Keeps more than the last message, because two nodes can report two faults in turn.
+    /// Remembers several messages, because two nodes can report two faults in turn.
     pub(super) log_throttle: LogThrottle,
 }
 

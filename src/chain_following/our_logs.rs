@@ -25,17 +25,17 @@ const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 pub(super) struct OurLog {
     pub(super) log: Log,
     pub(super) movement: TokenMovement,
-    /// Whether it left one of our addresses.
+    /// Whether the movement left one of our addresses.
     pub(super) is_sweep: bool,
-    /// Whether it is a movement of the token: in the configured contract, or in a former contract
-    /// that was shown to the caller of the transfer to which our address was handed out.
+    /// Whether the token moved: in the configured contract, or in a former contract that was shown
+    /// to the caller of the transfer to which our address was handed out.
     pub(super) is_token: bool,
 }
 
 impl Follower {
-    /// Finds the logs that concern our addresses, in the order of the chain. The addresses are read
-    /// before the transaction that credits. That is safe, because an address is committed before
-    /// its payer can know it.
+    /// Finds the logs that concern our addresses, in the order of the chain. It reads the addresses
+    /// before the transaction that credits begins. That is safe, because an address is committed
+    /// before its payer can know it.
     pub(super) async fn our_logs(&self, logs: &[Log]) -> Result<Vec<OurLog>, FollowError> {
         let mut moved: Vec<(Log, TokenMovement)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
@@ -57,7 +57,7 @@ impl Follower {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        // The addresses to or from which a former contract moved the token; usually few.
+        // Those of the addresses to or from which a former contract moved the token; usually few.
         let former: Vec<AddressBytes> =
             self.chain.former().into_iter().map(|token| token.contract).collect();
         let in_former: BTreeSet<AddressBytes> = moved
@@ -105,7 +105,8 @@ impl Follower {
 
     /// Checks logs that concern us against the headers and receipts in `known`, and turns them into
     /// movements and sweeps. What did not happen, or does not fit into the book, is logged and left
-    /// out. `final_height` is the height of the final view; `None` for blocks above it.
+    /// out. Sweeps of other tokens are left out too. `final_height` is the height of the final
+    /// view; `None` for blocks above it.
     pub(super) fn movements_of(
         &self,
         lead: &dyn ChainNode,

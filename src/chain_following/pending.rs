@@ -1,5 +1,5 @@
-//! The view above the cursor: blocks that may still be replaced, whose deposits are shown and not
-//! credited.
+//! The view above the cursor: what the lead shows of blocks that may still be replaced. Their
+//! deposits are shown and not credited.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use crate::kernel::{Id, Now};
 use crate::keys;
 use crate::store::{Cost, Tx};
 
-/// The most blocks above the cursor that are looked at: twice what Arbitrum has there normally,
-/// which is the most of all chains. It makes 4 blocks a second, and its final block is up to 20
-/// minutes old. That is 4,800 blocks; on Base it is 600, and on TRON 27. If there are more than
-/// this, deposits in the higher ones are not shown yet, and the chain audit stops at a balance that
-/// differs from the book, because movements in these blocks may be the cause.
+/// The most blocks above the cursor that are looked at. It is twice what Arbitrum normally has
+/// there, which is the most of all chains: 4 blocks a second for up to 20 minutes are 4,800 blocks.
+/// Base has 600, and TRON 27. If there are more than this, deposits in the higher ones are not
+/// shown yet, and the chain audit stops at a balance that differs from the book, because movements
+/// in these blocks may be the cause.
 pub(super) const BLOCKS_ABOVE_CURSOR_MAX: i64 = 2 * 4 * 20 * 60;
-/// Blocks above the cursor that one look reads. The next look goes on after them, so that the final
-/// view never waits long.
+/// The most blocks above the cursor that one look reads, so that the final view never waits long.
+/// The next look goes on after them.
 const LOOK_BLOCKS_MAX: i64 = 500;
 
 impl Follower {
-    /// Adds new blocks to the view above the cursor and shows its deposits. If its last block was
-    /// replaced, the view is made again from the cursor.
+    /// Adds new blocks to the view above the cursor and shows its deposits. If the view's last
+    /// block was replaced, the view is made again from the cursor.
     pub(super) async fn look_above(
         &mut self,
         cursor: &Cursor,
@@ -40,10 +40,11 @@ impl Follower {
         let head = lead.head().await.map_err(trouble)?;
         self.chain.stats.head_height.store(head.number.0, Ordering::Relaxed);
         let highest = head.number.0.min(cursor.anchor.height + BLOCKS_ABOVE_CURSOR_MAX);
-        // The top is taken out together with its movements. If something fails below, both are put
-        // back or both are gone: a kept top without movements would look like a view without
-        // deposits. A top at the height of the newest block is compared with it here. Whether a
-        // lower one was replaced is seen from the next range, which has to continue from it.
+        // The top is taken out of `self.pending` together with the movements. If something fails
+        // below, either both are put back or both are gone: a top that is kept without the
+        // movements would look like a view without deposits. A top at the height of the newest
+        // block is compared with that block here. Whether a lower top was replaced shows in the
+        // next range, which has to continue from the top.
         let mut kept = self.pending.top.take().filter(|top| {
             (cursor.anchor.height + 1..=highest).contains(&top.height)
                 && (top.height < head.number.0 || top.hash == head.hash)
@@ -78,9 +79,10 @@ impl Follower {
                     kept = None;
                     continue 'view;
                 }
-                // If what the node shows contradicts itself, a block was replaced meanwhile. That
-                // is no fault of the node, and ends only this look. (`movements_of`, if it is what
-                // notices, still counts a doubt.) What is missed here is found when it is final.
+                // If the node contradicts itself here, a block was probably replaced meanwhile.
+                // That is no fault of the node, and ends only this look. (A contradiction that
+                // `movements_of` finds still counts as a doubt.) What this look misses is found
+                // when it is final.
                 let times = verify::check_times(
                     [&range.first, &range.last],
                     cursor.block_time,
@@ -116,8 +118,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Shows the deposits of the view above the cursor, which reaches to the block `top`. Deposits
-    /// that were shown and are not in it any more lose their block. Those above `top` stay as they
+    /// Shows the deposits of the view above the cursor, which reaches to the block `top`. Unsettled
+    /// deposits that are no longer in the view lose their block. Those above `top` stay as they
     /// are: another node may have seen more.
     pub(super) async fn show(
         &self,
@@ -127,7 +129,7 @@ impl Follower {
     ) -> Result<(), FollowError> {
         let name = self.chain.settings.name;
         let (mode, anchor) = (self.chain.mode, cursor.anchor);
-        // Whether the view would show the deposit if its block still stood.
+        // Whether the view would have the deposit if the deposit's block had not been replaced.
         let is_in_reach = move |deposit: &Deposit| {
             deposit.scope.mode() == mode
                 && deposit.unseen_since.is_none()

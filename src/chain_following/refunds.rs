@@ -17,7 +17,7 @@ use crate::transfers::{self, refunding};
 
 /// Least pause between two looks for refunds that the operator sent, in seconds.
 const REFUND_LOOKS_PAUSE_SECONDS: u64 = 3;
-/// Refunds that are looked for at once.
+/// The most refunds that one look reads.
 const REFUNDS_COUNT_MAX: i64 = 50;
 
 impl Follower {

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_decides_the_form() {
+    fn the_chains_name_decides_the_form_of_an_address() {
         let bytes = AddressBytes::of_20([1; 20]);
         let text = |name| ChainAddress::of_chain(name, bytes).to_string();
         assert!(text("tron").starts_with('T') && text("ethereum").starts_with("0x"));

@@ -8,8 +8,8 @@ use crate::store::Value;
 /// The longest address of any chain, such as a public key of 32 bytes.
 pub const ADDRESS_LENGTH_BYTES_MAX: usize = 32;
 
-/// An address as a chain and the store carry it: 1 to 32 bytes, which only the chain's own folder
-/// interprets. Ordered as the store orders it.
+/// An address as a chain and the store carry it: 1 to 32 bytes, in the order in which the store
+/// sorts them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressBytes {
     /// The address, then zeros.

@@ -15,7 +15,8 @@ pub const TRANSFER_TOPIC: Hash = Hash([
     0x95, 0x2b, 0xa7, 0xf1, 0x63, 0xc4, 0xa1, 0x16, 0x28, 0xf5, 0x5a, 0x4d, 0xf5, 0x23, 0xb3, 0xef,
 ]);
 
-/// `keccak256("Deprecate(address)")`: the log in which USDT's contract hands over to another one.
+/// `keccak256("Deprecate(address)")`: the topic of the log in which USDT's contract announces the
+/// contract that replaces it.
 pub const DEPRECATE_TOPIC: Hash = Hash([
     0xcc, 0x35, 0x86, 0x99, 0x80, 0x5e, 0x9a, 0x8b, 0x7f, 0x77, 0xb5, 0x22, 0x62, 0x8c, 0x7c, 0xb9,
     0xab, 0xd0, 0x7d, 0x9e, 0xfb, 0x86, 0xb6, 0xfb, 0x61, 0x6a, 0xf1, 0x60, 0x90, 0x36, 0xa9, 0x9e,
@@ -218,7 +219,7 @@ impl Log {
         }
     }
 
-    /// Whether a contract says that it hands over to another one.
+    /// Whether the log announces that another contract replaces the log's contract.
     pub fn is_deprecation(&self) -> bool {
         match &self.content {
             LogContent::Evm { topics, .. } => topics.first() == Some(&DEPRECATE_TOPIC),
@@ -226,8 +227,8 @@ impl Log {
         }
     }
 
-    /// The movement in it. `None` for any other log, and for a `Transfer` that does not follow the
-    /// standard.
+    /// The movement that the log reports. `None` for any other log, and for a `Transfer` that does
+    /// not follow the standard (ERC-20).
     pub fn movement(&self) -> Option<TokenMovement> {
         let (topics, data) = match &self.content {
             LogContent::Evm { topics, data } => (topics, data),
@@ -290,7 +291,7 @@ mod tests {
     use sha3::{Digest, Keccak256};
 
     #[test]
-    fn the_topics_are_what_they_say() {
+    fn topics_are_the_hashes_of_their_signatures() {
         assert_eq!(
             TRANSFER_TOPIC.0[..],
             Keccak256::digest(b"Transfer(address,address,uint256)")[..]
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_read_or_are_none() {
+    fn a_malformed_log_or_movement_is_not_read() {
         let good = r#"{"address":"0xa614f803b6fd780986a42c78ec9c7f77e6ded13c","topics":["0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
             "0x0000000000000000000000001111111111111111111111111111111111111111","0x0000000000000000000000002222222222222222222222222222222222222222"],
             "data":"0x00000000000000000000000000000000000000000000000000000000000f4240","blockNumber":"0x10","blockHash":"0x0101010101010101010101010101010101010101010101010101010101010101",

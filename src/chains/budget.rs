@@ -3,9 +3,10 @@
 //!
 //! Gateways count each call of a batch, so a request here is one call. They count a call when it
 //! arrives, so the window in which a second's calls are sent is a little longer than a second. A
-//! day's calls come from a bucket that never gives more than the limit in any 24 hours. Each
-//! refusal halves the rate. After a time without a refusal the rate doubles again; each further
-//! refusal makes that time longer, and each hour without one makes it shorter.
+//! day's calls come from a bucket that holds a quarter of the day's limit, and gets the rest back
+//! evenly in 24 hours. Each refusal halves the rate, and a ban quarters it. After a time without a
+//! refusal the rate doubles again. Each further refusal makes that time longer, and each hour
+//! without one makes it shorter.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use std::time::Duration;
 /// Requests a second to an endpoint on another machine, unless configured: TronGrid serves 5 a
 /// second once the day's quota is used up, and fewer to clients without a key.
 pub const REQUESTS_PER_SECOND_DEFAULT: u32 = 5;
-/// Requests a day to such an endpoint: TronGrid's quota for a free account.
+/// Requests a day to such an endpoint, unless configured: TronGrid's quota for a free account.
 pub const REQUESTS_PER_DAY_DEFAULT: u32 = 100_000;
-/// Most that can be configured for a second.
+/// The most requests a second that can be configured.
 pub const REQUESTS_PER_SECOND_MAX: u32 = 1_000;
-/// Most that can be configured for a day.
+/// The most requests a day that can be configured.
 pub const REQUESTS_PER_DAY_MAX: u32 = 100_000_000;
 
 /// The share of a day's requests that polls of a quiet chain may use, in percent. The rest is for
@@ -29,13 +30,13 @@ const BURST_PERCENT: u32 = 25;
 const ROUTINE_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// The requests to the lead in one poll of TRON's main net while it is quiet.
 const ROUTINE_REQUESTS: u64 = 6;
-/// The time in which `per_second` requests may be sent: a second, and the most that a request may
-/// be delayed on its way.
+/// The time in which `per_second` requests may be sent: a second, and a margin for requests that
+/// are delayed on their way.
 const WINDOW: Duration = Duration::from_millis(1_100);
 /// Requests in a window that an endpoint without a configured limit is assumed to allow when its
 /// rate is first reduced.
 const UNKNOWN_PER_SECOND: u32 = 64;
-/// How many times the rate is halved below one request a window; the slowest is one request in
+/// How many times the rate can be halved below one request a window; the slowest is one request in
 /// 8.8 s.
 const HALVINGS_BELOW_ONE: u32 = 3;
 /// How long after the first refusal the rate doubles again. Each further refusal doubles this time,
@@ -56,7 +57,8 @@ pub struct RequestLimits {
 }
 
 impl RequestLimits {
-    /// What is wrong with the limit of a day, if polls alone take more than their share of it.
+    /// What is wrong with the daily limit, if polls of TRON's main net take more than their share
+    /// of it even at the longest pause.
     pub fn routine_note(self) -> Option<String> {
         let polls_count = DAY.as_secs() / ROUTINE_PAUSE_MAX.as_secs();
         let (least, per_day) = (polls_count * ROUTINE_REQUESTS, u64::from(self.per_day));
@@ -77,8 +79,8 @@ impl RequestLimits {
     }
 }
 
-/// What was sent to one endpoint, and how fast the next requests may follow. A moment is a
-/// `Duration` here, as `Timer::now` gives it: the time since an arbitrary start.
+/// What was sent to one endpoint, and how fast the next requests may follow. Here a moment is a
+/// `Duration`: the time since an arbitrary start, as `Timer::now` gives it.
 #[derive(Debug)]
 pub struct RequestBudget {
     limits: RequestLimits,
@@ -151,7 +153,8 @@ impl RequestBudget {
             let full = per_day * f64::from(BURST_PERCENT) / 100.0;
             self.day_left = (self.day_left + filled).min(full);
             self.filled_at = now;
-            // A batch may be larger than a tiny bucket.
+            // A batch may be larger than the bucket of a tiny daily limit. Then a full bucket is
+            // enough, and the rest is owed.
             let missing = (count as f64).min(full) - self.day_left;
             if missing > 0.0 {
                 return Err(Duration::from_secs_f64(missing / refill_a_second)
@@ -186,7 +189,7 @@ impl RequestBudget {
     }
 
     /// How long to pause after a poll that used `count` requests, so that polls alone stay within
-    /// their share of a day.
+    /// their share of a day. At most `ROUTINE_PAUSE_MAX`, even if that is too short.
     pub fn routine_pause(&self, count: u64) -> Duration {
         if self.limits.per_day == 0 {
             return Duration::ZERO;
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_time_without_a_refusal_is_as_good_as_none_before() {
+    fn quiet_hours_undo_earlier_refusals() {
         let recovers_after = |budget: &mut RequestBudget, refused_at: Duration| {
             budget.note_refusal(refused_at, Duration::ZERO);
             let is_fast = |second: &u64| {
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_that_polls_take_most_of_is_told() {
+    fn a_daily_limit_that_is_too_small_for_polls_is_reported() {
         for (per_day, words) in [
             (0, None),
             (REQUESTS_PER_DAY_DEFAULT, None),
@@ -345,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_at_a_quiet_chain_leaves_room_in_the_day() {
+    fn polls_of_a_quiet_chain_take_their_share_of_the_day() {
         let budget = RequestBudget::new(limits(5, REQUESTS_PER_DAY_DEFAULT), Duration::ZERO);
         let a_day = DAY.as_secs_f64() / budget.routine_pause(6).as_secs_f64() * 6.0;
         assert!((54_000.0..56_000.0).contains(&a_day), "{a_day}");

@@ -1,16 +1,16 @@
 //! Deposit addresses from a watch-only account key (BIP-32): the keys `0/index` below it.
 //!
-//! The service hands out a fresh address for every transfer but must not be able to spend what
+//! The service hands out a fresh address for every transfer, but it must not be able to spend what
 //! arrives there. So it knows only the extended public key of the account: [`AccountXpub::parse`]
 //! refuses private keys, and no function here returns one.
 //!
-//! The 20 bytes of an address are the same on TRON and on the chains of Ethereum's kind. An xpub
-//! does not contain the path above its account: `m/44'/195'/0'` is usual on TRON and `m/44'/60'/0'`
-//! on Ethereum. So the paths here begin below the account key.
+//! One key has the same 20 address bytes on TRON and on the chains of Ethereum's kind. An xpub does
+//! not contain the path above its account: `m/44'/195'/0'` is usual on TRON and `m/44'/60'/0'` on
+//! Ethereum. So the paths here begin below the account key.
 //!
-//! The account key is confidential all the same. Together with a single private key below it, it
-//! reveals all the others, and with it alone anyone can list every address. `Debug` shows a
-//! fingerprint only.
+//! The account key is confidential all the same. Whoever has it can list every address. Whoever
+//! also has a single private key below it can compute all the others. `Debug` shows only the
+//! fingerprint.
 
 use std::fmt;
 
@@ -29,8 +29,8 @@ use super::tron_address::{
 pub const ADDRESS_INDEX_MAX: u32 = HARDENED_BIT - 1;
 
 const HARDENED_BIT: u32 = 1 << 31;
-/// The path of the accounts that [`AccountXpub::generate_for_test_mode`] makes, `m/44'/195'/0'`.
-/// Every account key has to be of account `0'`.
+/// [`AccountXpub::generate_for_test_mode`] makes keys with the path `m/44'/195'/0'`. Other account
+/// keys may have another purpose and coin type, but have to be of account `0'` too.
 const PURPOSE: u32 = 44;
 const COIN_TYPE: u32 = 195;
 const ACCOUNT: u32 = 0;
@@ -54,8 +54,7 @@ pub fn derivation_path(index: u32) -> String {
 /// The extended public key of an account: enough to derive every deposit address, not enough to
 /// spend.
 ///
-/// Made once at start and shared; deriving needs `&self` only. `Display` writes the xpub, for the
-/// configuration and never for a log; `Debug` is safe to log.
+/// `Display` writes the xpub, which belongs in no log; `Debug` is safe to log.
 #[derive(Clone)]
 pub struct AccountXpub {
     node: PublicNode,
@@ -128,7 +127,7 @@ pub enum AccountXpubError {
     IndexUnusable { index: u32 },
 }
 
-/// The number of a key below its parent; written the way paths are, `0'` when hardened.
+/// The number of a key below its parent. Written as in paths: `0'` if hardened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildNumber(u32);
 
@@ -150,8 +149,8 @@ impl AccountXpub {
     ///
     /// Accepts only a key of account `0'` three levels below the master key. An xpub does not name
     /// the two levels above it, such as `44'/195'`, so they are not checked. A text that looks like
-    /// a private key is refused unread. The first call in a process takes about ten milliseconds to
-    /// prepare derivation.
+    /// a private key is refused before it is decoded. The first call in a process takes about ten
+    /// milliseconds longer, to make the table of `generator_multiples`.
     pub fn parse(xpub: &str) -> Result<AccountXpub, AccountXpubError> {
         if matches!(xpub.trim_start().as_bytes(), [_, b'p', b'r', b'v', ..]) {
             return Err(AccountXpubError::PrivateKey);
@@ -170,8 +169,8 @@ impl AccountXpub {
         let chain_code = fields.take();
         let point: [u8; 33] = fields.take();
 
-        // A private key begins with a zero byte. It is refused by that byte too, whatever the
-        // version says.
+        // A serialized private key begins with a zero byte, so it is refused whatever the version
+        // says.
         if point[0] == 0 {
             return Err(AccountXpubError::PrivateKey);
         }
@@ -204,7 +203,7 @@ impl AccountXpub {
         Ok(TronAddress::from_evm(evm))
     }
 
-    /// The BIP-32 fingerprint, which distinguishes account keys and reveals nothing.
+    /// The BIP-32 fingerprint. It tells account keys apart, and no address can be derived from it.
     pub fn fingerprint(&self) -> u32 {
         u32::from_be_bytes(fingerprint_of(&self.node.point))
     }
@@ -220,8 +219,8 @@ impl AccountXpub {
             if let Some(key) = AccountXpub::from_seed(&seed) {
                 return key;
             }
-            // One seed in 2^125 has no account. None is known; for such a seed, its hash would be
-            // used.
+            // One seed in 2^125 has no account, and none is known. Such a seed is replaced by its
+            // hash.
             seed = Sha512::digest(seed).into();
         }
     }
@@ -303,7 +302,7 @@ impl PublicNode {
 }
 
 /// The parent of all addresses. BIP-44 calls it the external chain, which is no blockchain.
-/// Everything that does not depend on the index is precomputed.
+/// Everything that does not depend on an address's index is precomputed.
 #[derive(Clone)]
 struct ExternalChain {
     point: PublicKey,
@@ -405,7 +404,7 @@ mod tests {
 
     use super::*;
 
-    /// The order of the curve less one.
+    /// The order of the curve minus one.
     const FACTOR_MAX: [u8; 32] = [
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
         0xfe, 0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36,
@@ -639,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn no_fault_takes_the_chain_for_tron() {
+    fn a_fault_that_names_trons_path_names_ethereums_too() {
         let hardened = ChildNumber::hardened(1);
         for fault in [
             AccountXpubError::PrivateKey,
@@ -674,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn table_knows_the_limits() {
+    fn table_adds_rightly_at_the_edges() {
         let mut one = [0; 32];
         one[31] = 1;
         let mut order = FACTOR_MAX;

@@ -11,7 +11,7 @@ pub struct FollowStats {
     pub block_time: AtomicI64,
     /// Height of the final view, as the nodes give it.
     pub final_height: AtomicI64,
-    /// Height of the newest block, by the node that was read last.
+    /// Height of the newest block, as the lead gave it last.
     pub head_height: AtomicI64,
     /// Blocks that were read since the start.
     pub blocks: AtomicU64,
@@ -19,9 +19,9 @@ pub struct FollowStats {
     pub deposits: AtomicU64,
     /// Doubts since the start.
     pub doubts: AtomicU64,
-    /// Whether one of these is true: the chain cannot be followed; its token counts as moved to a
-    /// new contract; no deposit address is handed out, because somebody used, or may have used, the
-    /// account key before.
+    /// Whether one of these is true: the chain cannot be followed; the token's contract has
+    /// announced that another one replaces it; no deposit address is handed out, because somebody
+    /// used, or may have used, the account key before.
     pub is_in_trouble: AtomicBool,
     /// Whether one node is believed unchecked, because no other is configured or answers, or all
     /// others are far behind.
@@ -29,13 +29,14 @@ pub struct FollowStats {
     /// Configured nodes that are not used: they do not answer, have not passed their check, show an
     /// impossible time, or are too far behind the others.
     pub nodes_missing: AtomicUsize,
-    /// Whether this process follows the chain now. If not, the other figures stand still.
+    /// Whether this process follows the chain now. If not, its figures of following stand still.
     pub is_followed: AtomicBool,
     /// Index of the lead in `FollowedChain::nodes`. The chain audit prefers another node.
     pub lead: AtomicUsize,
-    /// Up to which block the book was compared with the chain.
+    /// The audit mark: up to which block movements were compared with the book.
     pub audited_height: AtomicI64,
-    /// When everything was last compared, in Unix seconds; 0 if another process compares.
+    /// When everything was last compared, in Unix seconds; 0 if another process runs the chain
+    /// audit.
     pub audited_at: AtomicI64,
     /// Differences that the operator has not explained.
     pub differences: AtomicI64,

@@ -36,7 +36,7 @@ pub enum FollowError {
     Store(String),
 }
 
-/// What every part of the service knows of a followed chain.
+/// A followed chain: its settings and nodes, and what this process knows of it.
 pub struct FollowedChain {
     pub mode: Mode,
     pub settings: ChainSettings,
@@ -145,19 +145,20 @@ impl FollowedChain {
         left.and_then(|left| left.into_iter().min())
     }
 
-    /// How far the cursor's block lies behind a moment, in seconds.
+    /// How far the time of the cursor's block is before `now_seconds`.
     pub fn behind_seconds(&self, now_seconds: i64) -> i64 {
         (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
     }
 
-    /// Remembers the present height for pages that show how the chain was followed.
+    /// Remembers the cursor's height for pages that show how the chain was followed.
     pub fn remember_height(&self, now_seconds: i64) {
         let height = self.stats.height.load(Ordering::Relaxed);
         let behind_seconds = self.behind_seconds(now_seconds);
         self.seen.remember(SeenHeight { at: now_seconds, height, behind_seconds });
     }
 
-    /// What the metrics show; `None` for what this process does not follow or compare.
+    /// What the metrics show. Figures of following or of the audit are `None` if another process
+    /// does that.
     pub fn figures(&self, now_seconds: i64) -> ChainFigures {
         let stats = &self.stats;
         let is_followed = stats.is_followed.load(Ordering::Relaxed);
@@ -216,9 +217,10 @@ impl FollowedChain {
             .unwrap_or(0)
     }
 
-    /// Asks all nodes of the configured chain for their final block. `latest` is the latest time
-    /// that a block can have now, in Unix seconds; a node with a later block is not believed. Of a
-    /// node that is followed alone, the newest blocks ([`finality_blocks`]) are not believed.
+    /// Asks all nodes that passed their check for their final block. `latest` is the latest time
+    /// that a block can have now, in Unix seconds; a node with a later block is not believed. If
+    /// only one node's final block is believed, its newest blocks are not, as many as
+    /// [`finality_blocks`] gives.
     pub async fn node_heights(&self, latest: i64) -> Result<NodeHeights<'_>, FollowError> {
         let asked = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }

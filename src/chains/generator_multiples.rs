@@ -1,7 +1,7 @@
 //! A table of multiples of the curve's generator, for deriving many addresses from one account key.
 //!
-//! It serves speed only (`bench/README.md`): deriving an address takes 15 µs with the table, and 31
-//! µs with the library's own tweak-and-add. The results are the same.
+//! The table only makes this faster: deriving an address takes 15 µs with it, and 31 µs with the
+//! library's own tweak-and-add (`bench/README.md`). The results are the same.
 
 use std::sync::LazyLock;
 
@@ -22,8 +22,8 @@ const WINDOW_ENTRIES: usize = WINDOW_MASK;
 /// Multiplies the generator by looking up and adding, without doubling.
 ///
 /// Row `w` holds 1, 2, 3, … times 2^(`WINDOW_BITS` * w) times the generator, so a factor cut into
-/// windows names one entry of each row, and their sum is the product. Everything here is public
-/// data, so it does not matter that the time depends on the factor.
+/// windows names at most one entry of each row. The sum of these entries is the product. Everything
+/// here is public data, so it does not matter that the time depends on the factor.
 pub struct GeneratorMultiples {
     rows: Vec<[PublicKey; WINDOW_ENTRIES]>,
 }

@@ -16,8 +16,8 @@ pub struct SeenHeight {
     pub behind_seconds: i64,
 }
 
-/// Heights of the last hour or more, oldest first. Empty in a process that does not follow the
-/// chain.
+/// The last 60 heights, at least a minute apart, oldest first. Empty in a process that has never
+/// followed the chain.
 #[derive(Default)]
 pub struct SeenHeights(Mutex<VecDeque<SeenHeight>>);
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_hour_of_minutes_is_remembered() {
+    fn sixty_heights_a_minute_apart_are_remembered() {
         let heights = SeenHeights::default();
         for second in 0..7_200 {
             heights.remember(SeenHeight { at: second, height: second / 3, behind_seconds: 54 });

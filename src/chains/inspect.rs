@@ -1,5 +1,5 @@
-//! What one transaction did, for the diagnosis of a payment. Nothing is credited here, so one node
-//! is believed unchecked.
+//! Asks the nodes what one transaction did, for the diagnosis of a payment. Nothing is credited
+//! here, so a single node is believed.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub enum SeenToken {
     Ours,
     /// Another contract, with its symbol, if that was asked for and is plain text.
     Other { symbol: Option<String> },
-    /// Another contract whose symbol looks like our token's.
+    /// Another contract whose symbol is our token's, or looks like it.
     LookAlike,
 }
 
@@ -45,7 +45,7 @@ pub struct SeenMovement {
     /// `None` on a simulated chain.
     pub contract: Option<AddressBytes>,
     pub to_address: AddressBytes,
-    /// In the contract's own smallest unit.
+    /// In the contract's own smallest unit. `u128::MAX` stands for itself and every larger number.
     pub value: u128,
     /// Millionths of the token; `None` if its decimals were not asked for or are not given, or if
     /// the amount is too large for the book.
@@ -55,15 +55,16 @@ pub struct SeenMovement {
 /// A transaction that the chain knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenTransaction {
-    /// `None` while it is in no block, or its block was just replaced.
+    /// `None` if it is in no block, or if the node does not show its block, perhaps because that
+    /// was just replaced.
     pub block: Option<SeenBlock>,
     pub has_succeeded: bool,
     pub movements: Vec<SeenMovement>,
 }
 
-/// Asks the nodes in turn until one knows the transaction. `tokens` are the contracts in which the
-/// address can be paid. `Ok(None)` means that at least one node answered and none knows it. All
-/// nodes together take at most `deadline`.
+/// Asks the nodes that passed their check in turn, until one knows the transaction. `tokens` are
+/// the contracts in which the address can be paid. `Ok(None)` means that at least one node answered
+/// and none knows it. All nodes together take at most `deadline`.
 pub async fn inspect(
     nodes: &[Box<dyn ChainNode>],
     settings: &ChainSettings,
@@ -121,7 +122,8 @@ async fn ask(
     Ok(Some(SeenTransaction { block, has_succeeded: receipt.has_succeeded(), movements }))
 }
 
-/// The movements of a receipt, those to the address first; foreign tokens are not named yet.
+/// The movements of a receipt, those to the address first, at most [`MOVEMENTS_COUNT_MAX`].
+/// `name_foreign` names foreign tokens afterwards.
 fn movements(
     receipt: &Receipt,
     tokens: &[TokenContract],
@@ -147,7 +149,8 @@ fn movements(
     movements
 }
 
-/// Asks the foreign contracts that moved something to the address for their symbols and decimals.
+/// Asks foreign contracts that moved something to the address for their symbols and decimals: at
+/// most [`FOREIGN_TOKENS_COUNT_MAX`]. The symbol of a configured token is known.
 async fn name_foreign(
     node: &dyn ChainNode,
     settings: &ChainSettings,

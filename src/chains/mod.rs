@@ -1,19 +1,21 @@
 //! Chains: their names and addresses, the token that transfers are funded with, and how nodes are
-//! read and checked. There are no private keys.
+//! read and checked. No private key of a deposit address is kept.
 //!
-//! `simulated` is the chain of test mode. For real chains, `port` has the traits of a kind of chain
-//! and of a node. `tron` and `evm` are kinds, and `rpc` is their node, with the Ethereum JSON-RPC.
-//! The rest works with any kind: `blocks` has the types of what nodes answer, `verify` judges
-//! whether to believe it, `unfiltered_blocks` reads blocks without the node's filter, `rows` keeps
-//! how far the chain was followed, and `node_checks` finds out whether a node belongs to the chain.
-//! `chain_following` uses them all. `inspect` shows what one transaction did.
+//! `simulated` is the chain of test mode, unless the operator configures a test net. For real
+//! chains, `port` has the traits of a kind of chain and of a node. `tron` and `evm` are kinds.
+//! Nodes of both are asked by `rpc`, which speaks the Ethereum JSON-RPC. The rest works with any
+//! kind: `blocks` has the types of what nodes answer, `verify` judges whether to believe it,
+//! `unfiltered_blocks` reads blocks without the node's filter, `rows` keeps how far the chain was
+//! followed, and `node_checks` finds out whether a node belongs to the chain. `chain_following`
+//! uses them all. `inspect` shows what one transaction did.
 //!
 //! `settings` reads the operator's settings. `derivation` and `pool` make deposit addresses, and
-//! `watched` tells foreign addresses from ours. `budget` and `timer` pace the requests to nodes.
-//! `followed` is what the whole service knows of a followed chain.
+//! `watched` rules out most foreign addresses without a look into the store. `budget` and `timer`
+//! pace the requests to nodes. `followed` has what every part of the service needs of a followed
+//! chain.
 //!
-//! A kind of chain is a file or folder here, a line `pub mod`, a line in [`KINDS`] and the names of
-//! its chains in [`ChainName`].
+//! To add a kind of chain, add a file or folder here, a line `pub mod`, a line in [`KINDS`], and
+//! the names of its chains in [`ChainName`].
 
 pub mod address;
 pub mod address_bytes;
@@ -92,13 +94,13 @@ pub struct ChainProfile {
     pub following: Following,
 }
 
-/// Where a mode's chain is, and so how it is followed.
+/// How a mode's chain is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Following {
-    /// Inside the service: test mode without a test net.
+    /// The chain is simulated inside the service: test mode without a test net.
     Simulated,
-    /// On nodes that `chain_following` reads. An alarm is raised when the last final block that it
-    /// read is more than `lag_alarm_seconds` behind the clock.
+    /// `chain_following` reads the chain from nodes. An alarm is raised when the last final block
+    /// that was read is more than `lag_alarm_seconds` behind the clock.
     Real { lag_alarm_seconds: i64, chain_id: u64 },
 }
 

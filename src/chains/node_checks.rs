@@ -43,7 +43,7 @@ impl FollowedChain {
 
     /// Asks a node whether it belongs to this chain, whether the contract is the token, and the
     /// questions of the follower. Also keeps the decimals of the other tokens. The inner `Err`
-    /// names the mismatch.
+    /// names the mismatch; the outer one says why the node could not be checked.
     async fn check_node(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;
@@ -93,7 +93,7 @@ impl FollowedChain {
         self.check_questions(node).await
     }
 
-    /// Asks a node the questions of the follower: the logs of its last final block in one batch,
+    /// Asks a node the questions of the follower: the header and the logs of its last final block,
     /// and all receipts of that block. The inner `Err` names the question that it does not answer.
     async fn check_questions(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let last = node.final_block().await?.number;

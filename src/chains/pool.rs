@@ -2,12 +2,12 @@
 //! most once.
 //!
 //! Addresses are spread evenly over the store's table of them (`deposit_addresses`), so that each
-//! would dirty a page of its own there. They are therefore derived in batches and handed out in
-//! rising order: neighbours in time become neighbours in the table.
+//! would dirty a page of its own there. They are therefore derived in batches, and each batch is
+//! handed out in rising order: neighbours in time become neighbours in the table.
 //!
-//! Indices that are reserved when the process stops are never handed out. On a quiet server those
-//! are 1 024 and a batch of 4 096, so the 2^31 indices of an account key last for 419 000 starts.
-//! Under full load they are at most 1 024 and two batches of 65 536: 16 000 starts.
+//! Indices that are reserved but not handed out when the process stops are lost. On a quiet server
+//! those are 1 024 and a batch of 4 096, so the 2^31 indices of an account key last for 419 000
+//! starts. Under full load they are at most 1 024 and two batches of 65 536: 16 000 starts.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -120,7 +120,7 @@ pub fn skip(tx: &mut dyn Tx, index_name: &str, count: u32) -> Result<Range<u32>,
     Ok(from..end)
 }
 
-/// Whether this database never reserved an address of an account key.
+/// Whether this database has never reserved an index under this name.
 pub fn is_new(tx: &mut dyn Tx, index_name: &str) -> Result<bool, StoreError> {
     Ok(index_next(tx, index_name)?.0.is_none())
 }
@@ -152,12 +152,12 @@ pub struct AddressPool {
     batches: Mutex<AddressBatches>,
     /// Whether no index is reserved, because the account key was used before or may have been.
     is_held: AtomicBool,
-    /// The addresses that were handed out, for the follower of the chain.
+    /// A filter of the addresses that were handed out, for the follower of the chain.
     pub watched: WatchedAddresses,
 }
 
 impl AddressPool {
-    /// `index_name` is where the store keeps the next index that no process has reserved.
+    /// `index_name` is where the store keeps the key's next index that no process has reserved.
     pub fn new(kind: &'static dyn ChainKind, key: AccountXpub, index_name: String) -> AddressPool {
         AddressPool {
             account_fingerprint: key.fingerprint(),
@@ -209,7 +209,7 @@ impl AddressPool {
         (growing + SPARE_INDICES).saturating_sub(batches.reserved_count())
     }
 
-    /// Whether another reservation is due.
+    /// Whether it is time to call [`AddressPool::reserve`] again.
     pub fn needs_indices(&self) -> bool {
         !self.is_held() && self.indices_missing() >= SPARE_INDICES / 2
     }
@@ -275,7 +275,8 @@ impl AddressPool {
     }
 
     /// The size of the next batch: enough addresses for a minute, at the rate at which `used` were
-    /// used. A few addresses used at once do not make a rate.
+    /// used. If fewer than half of the smallest batch were used, that says too little about the
+    /// rate, and the next batch is the smallest.
     fn size_next(&self, used: usize, elapsed_milliseconds: i64) -> usize {
         if used < self.size_min / 2 {
             return self.size_min;
@@ -381,7 +382,8 @@ mod tests {
                     last = Some(address);
                 }
             }
-            // 200 at first; the clock stands still, so the following are as large as they may be.
+            // The first batch has 200 addresses. The clock stands still, so each later one has the
+            // most, 800.
             assert_eq!(steps_back, 3, "2000 addresses are of 4 batches");
         });
     }
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_database_hands_out_first_what_is_asked_about_at_its_start() {
+    fn first_addresses_are_those_that_a_new_database_hands_out_first() {
         with_store(|tx| {
             let key = AccountXpub::generate_for_test_mode(&[7; 64]);
             let pool = AddressPool::new(&Tron, key.clone(), NAME.into());
@@ -458,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_derived_when_it_is_asked_for() {
+    fn addresses_are_derived_on_request_if_no_batch_is_ready() {
         with_store(|tx| {
             let pool = pool(200, 200);
             assert!(pool.take().is_none(), "nothing was reserved");
@@ -519,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_indices_are_used_and_then_it_says_so() {
+    fn the_last_indices_are_used_and_then_none_can_be_reserved() {
         with_store(|tx| {
             meta::write(tx, NAME, (ADDRESS_INDEX_MAX - 2).to_string().as_bytes()).unwrap();
             let pool = pool(50, 50);

@@ -124,8 +124,9 @@ pub trait ChainNode: Send + Sync {
     /// The headers of several blocks.
     fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>>;
 
-    /// The contracts' logs of token movements and of deprecations in the blocks `from` to `to`,
-    /// with the headers of these two blocks. `None` if the node lacks one of the two.
+    /// The contracts' logs of token movements and of deprecations ([`Log::is_deprecation`]) in the
+    /// blocks `from` to `to`, with the headers of these two blocks. `None` if the node lacks one of
+    /// the two.
     ///
     /// `last` may be the header of block `to`, if the node has sent it already: then it need not be
     /// requested again. An implementation must ignore the header of any other block.
@@ -155,9 +156,9 @@ pub trait ChainNode: Send + Sync {
         addresses: &'a [AddressBytes],
     ) -> NodeAnswer<'a, Vec<u128>>;
 
-    /// Whether the node's state shows more of each address than received tokens: some of the
-    /// chain's own coin, or a transaction that it sent. `false` also where the node refused to
-    /// answer, perhaps for all of the addresses.
+    /// Whether each address was used, by the node's state: it holds some of the chain's own coin,
+    /// or it has sent a transaction. Received tokens alone do not count. `false` also for every
+    /// address about which the node refused to answer.
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>>;
 
     /// How many decimals a contract's token has; `None` if the contract answers no number.
@@ -205,10 +206,11 @@ pub struct FinalBlock {
 pub enum NodeError {
     #[error("not reached: {0}")]
     Unreachable(String),
-    /// The node had too many requests, or has no computing resources left; it rests for a while.
+    /// The node refuses all questions for a while, for example because it had too many. It is not
+    /// asked again before its rest ends.
     #[error("refuses for now: {0}")]
     Limited(String),
-    /// The range covers too many blocks or too many results: ask for less.
+    /// The question covers too much, or its answer is too long: ask for less.
     #[error("refuses so much at once: {0}")]
     TooMuch(String),
     /// The node lacks the method or the block tag, such as `finalized`, or does not accept the

@@ -19,7 +19,7 @@ pub struct Cursor {
 }
 
 /// A contract of the token that announced its replacement, and the block of that announcement. The
-/// operator may have configured its successor already.
+/// operator may have configured the contract's successor already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deprecation {
     pub contract: AddressBytes,
@@ -32,8 +32,8 @@ pub struct Identity {
     /// The chain id that was configured when following began. It tells TRON's networks apart,
     /// because all have the name `tron`.
     pub chain_id: u64,
-    /// The contract that is followed as the token's now. A newly configured contract replaces it
-    /// once a node has shown that it is a token.
+    /// The contract that is followed as the token's now. A newly configured contract takes its
+    /// place once a node has shown that the new one is a token.
     pub token: AddressBytes,
 }
 
@@ -81,19 +81,19 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
     Ok(Cursor { anchor: Anchor { height, hash }, block_time, deprecation })
 }
 
-/// `None` before the first start.
+/// `None` before the chain was ever followed.
 pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cursor>, StoreError> {
     let sql = "SELECT height, block_hash, block_time, deprecated_contract, deprecated_height FROM \
      chain_cursors WHERE mode = ?1 AND chain = ?2";
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// The error for a number that does not fit. `what` says which one.
-fn unreadable<T>(what: &str) -> impl FnOnce(T) -> StoreError {
+/// The error for a number outside its range; `what` names the number.
+fn out_of_range<T>(what: &str) -> impl FnOnce(T) -> StoreError {
     move |_| StoreError::Broken(format!("{what} lies outside its range"))
 }
 
-/// `None` before the first start.
+/// `None` before the chain was ever followed.
 pub fn identity(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -102,15 +102,15 @@ pub fn identity(
     let sql = "SELECT chain_id, token_contract FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
     let read = |mut row: Row| {
         Ok(Identity {
-            chain_id: u64::try_from(row.int()?).map_err(unreadable("a chain's identity"))?,
+            chain_id: u64::try_from(row.int()?).map_err(out_of_range("a chain's identity"))?,
             token: AddressBytes::stored(&row.bytes()?)?,
         })
     };
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// Whether a chain is followed with this contract as the token's. Before that, nobody may be told
-/// to pay in it.
+/// Whether a chain is followed with this contract as the token's. If not, nobody may be told to pay
+/// in it.
 pub fn is_followed_with(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -132,7 +132,7 @@ pub fn tokens(
         Ok(TokenContract {
             contract: AddressBytes::stored(&row.bytes()?)?,
             decimals: u8::try_from(row.int()?)
-                .map_err(unreadable("the number of a token's decimals"))?,
+                .map_err(out_of_range("the number of a token's decimals"))?,
         })
     };
     tx.rows(sql, values![mode.as_str(), chain.as_str()])?.into_iter().map(read).collect()
@@ -196,7 +196,7 @@ pub fn begin(
         values![
             mode.as_str(),
             chain.as_str(),
-            i64::try_from(chain_id).map_err(unreadable("a chain's identity"))?,
+            i64::try_from(chain_id).map_err(out_of_range("a chain's identity"))?,
             &token.contract,
             cursor.anchor.height,
             &cursor.anchor.hash.to_string(),
@@ -219,7 +219,7 @@ pub fn begin(
     Ok(true)
 }
 
-/// Whether the cursor is still at `anchor`. If so, it stays there until the commit: of two
+/// Whether the cursor is still at `anchor`. If so, the cursor stays there until the commit: of two
 /// processes that read the same blocks, one waits for the other.
 pub fn stands_at(
     tx: &mut dyn Tx,
@@ -304,11 +304,12 @@ pub fn has_sweep(
     Ok(tx.row(sql, values![chain.as_str(), transaction_hash, log_index])?.is_some())
 }
 
-/// Up to where the book was compared with the chain.
+/// Up to which block the book was compared with the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditMark {
     pub anchor: Anchor,
-    /// When the last comparison of everything ended, milliseconds since 1970 by the store's clock.
+    /// When the last comparison of everything ended, in milliseconds since 1970 by the store's
+    /// clock. Before the first one it is the moment when following began.
     pub completed_milliseconds: i64,
 }
 
@@ -350,7 +351,7 @@ pub fn advance_audit(
     Ok(changed == 1)
 }
 
-/// Records that everything was compared now.
+/// Records that a comparison of everything has just ended.
 pub fn complete_audit(
     tx: &mut dyn Tx,
     now: &Now,

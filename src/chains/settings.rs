@@ -1,5 +1,5 @@
-//! The operator's settings of a real chain: presets for TRON and its test nets, and any chain with
-//! the Ethereum JSON-RPC.
+//! The operator's settings of a real chain. TRON and its test nets have presets. For any other
+//! chain of [`ChainName`] the operator sets name, chain id and token contract.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +26,8 @@ pub const OTHER_TOKENS_COUNT_MAX: usize = 20;
 const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
 
 /// The table `[live_chain]` or `[test_chain]` of the configuration file. Each key but
-/// `other_tokens` is also a variable of the environment, such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with
-/// commas in between. API keys are no part of it: see [`ApiKeys`].
+/// `other_tokens` can also be set by a variable, such as `HUNDI_LIVE_CHAIN_ENDPOINTS`; in a list,
+/// commas separate the values. The table has no API keys: see [`ApiKeys`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainSources {
@@ -98,18 +98,19 @@ impl PerEndpoint {
     }
 }
 
-/// The keys of the nodes' gateways, which are only read from the environment. A key goes to the
-/// endpoints of one host and to no other host.
+/// The keys of the nodes' gateways. They are read only from the environment. No key goes to several
+/// hosts.
 #[derive(Clone, Debug, Default)]
 pub struct ApiKeys {
-    /// `HUNDI_LIVE_CHAIN_API_KEY`: the key of every endpoint, if all have the same host.
+    /// The variable `HUNDI_LIVE_CHAIN_API_KEY`: the key of every endpoint, if all have the same
+    /// host.
     pub of_all: Option<SecretString>,
-    /// `HUNDI_LIVE_CHAIN_API_KEY_1` to `…_4`: the key of the endpoint in that place of the list.
+    /// `HUNDI_LIVE_CHAIN_API_KEY_1` to `…_4`: the key of the endpoint in that place of `endpoints`.
     pub by_place: [Option<SecretString>; ENDPOINTS_COUNT_MAX],
 }
 
 impl ApiKeys {
-    /// Reads them for a table, `live_chain` or `test_chain`.
+    /// Reads the keys for a table, `live_chain` or `test_chain`.
     pub fn read(table: &str, environment: &dyn Fn(&str) -> Option<String>) -> ApiKeys {
         let table = table.to_uppercase();
         let secret = |name: String| {
@@ -123,8 +124,8 @@ impl ApiKeys {
         }
     }
 
-    /// The endpoints with their keys. Refuses keys that would go to another host or would be sent
-    /// unencrypted.
+    /// The endpoints with their keys. Refuses a key for all endpoints if they have several hosts,
+    /// and a key that would leave this machine unencrypted.
     fn endpoints(
         &self,
         table: &str,
@@ -230,7 +231,7 @@ pub struct ChainSettings {
 }
 
 impl ChainSettings {
-    /// What is wrong with the daily limits of endpoints, a sentence for each.
+    /// A text for each endpoint whose daily limit leaves too little beside the polls.
     pub fn limit_notes(&self) -> Vec<String> {
         let notes = (1..).zip(&self.request_limits).filter_map(|(number, limits)| {
             let note = limits.routine_note()?;
@@ -449,8 +450,8 @@ mod tests {
 
     #[test]
     fn presets_have_the_documented_chain_ids() {
-        // The last four bytes of each network's first block, as TRON's reference of `eth_chainId`
-        // lists them.
+        // The last four bytes of the hash of each network's first block, as TRON's reference of
+        // `eth_chainId` lists them.
         for (word, chain_id) in
             [("tron", 0x2b66_53dc), ("nile", 0xcd86_90dc), ("shasta", 0x94a9_059e)]
         {
@@ -494,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_to_its_own_endpoint_and_to_no_other() {
+    fn an_api_key_goes_only_to_the_endpoints_it_is_for() {
         const TWO: &str = "https://a.example/jsonrpc,https://b.example/jsonrpc";
         const ONE_TWICE: &str = "https://a.example/jsonrpc,https://a.example/other";
         // Endpoints, variables of keys, and what each endpoint is sent or the words of the refusal.
@@ -569,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_can_be_read_and_every_key_can_be_set() {
+    fn presets_can_be_read_and_a_wrong_or_missing_key_is_refused() {
         assert!(read(&[]).unwrap().is_none(), "nothing said is no chain");
         for key in [
             ("API_KEY_HEADER", "X-Key"),

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Clones share their time.
+/// The clock that paces requests. Clones share their time.
 #[derive(Clone, Debug, Default)]
 pub struct Timer(Option<Arc<ManualTime>>);
 
@@ -34,7 +34,7 @@ impl Timer {
         }
     }
 
-    /// Ends once `wait` has passed.
+    /// Returns once `wait` has passed on this timer.
     pub async fn sleep(&self, wait: Duration) {
         let Some(manual) = &self.0 else { return tokio::time::sleep(wait).await };
         let mut moved = manual.now.subscribe();

@@ -1,9 +1,8 @@
 //! A TRON address as a value: read from and written as base58check `T…`, kept as 20 bytes.
 //!
-//! Text goes through [`TronAddress::parse`], which refuses anything but the one canonical spelling,
-//! so two equal addresses are equal bytes and a typing mistake never becomes somebody else's
-//! wallet. Logs and contract calls carry the same 20 bytes without prefix and checksum; for those
-//! there are [`TronAddress::from_evm`] and [`TronAddress::as_evm`].
+//! [`TronAddress::parse`] refuses anything but the one canonical spelling, whose checksum catches
+//! typing mistakes. Logs and contract calls carry the same 20 bytes without prefix and checksum;
+//! for those there are [`TronAddress::from_evm`] and [`TronAddress::as_evm`].
 
 use std::fmt;
 
@@ -45,7 +44,7 @@ pub(super) fn base58_digit(character: u8) -> Option<u8> {
     (digit != BASE58_NO_DIGIT).then_some(digit)
 }
 
-/// The four bytes base58check puts behind `payload`.
+/// The four bytes that base58check puts behind `payload`.
 pub(super) fn base58_checksum(payload: &[u8]) -> [u8; CHECKSUM_LENGTH_BYTES] {
     let digest = Sha256::digest(Sha256::digest(payload));
     [digest[0], digest[1], digest[2], digest[3]]
@@ -53,7 +52,7 @@ pub(super) fn base58_checksum(payload: &[u8]) -> [u8; CHECKSUM_LENGTH_BYTES] {
 
 /// The address of a TRON account or contract.
 ///
-/// Copied freely and compared by its bytes. Written with `Display` as base58check.
+/// `Display` writes it as base58check.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TronAddress([u8; 20]);
 
@@ -174,8 +173,8 @@ impl fmt::Debug for TronAddress {
 }
 
 // Writing works with groups of five base58 digits. The decoded bytes are one big number, cut into
-// 32-bit limbs; what each limb contributes to each group is known beforehand, so the text takes one
-// pass of independent multiplications and one of carries instead of a long division for every
+// 32-bit limbs. What a limb contributes to each group is known beforehand. So the text takes one
+// pass of independent multiplications and one of carries, instead of a long division for every
 // digit.
 
 const GROUP_DIGITS: usize = 5;

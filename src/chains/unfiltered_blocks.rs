@@ -1,5 +1,5 @@
-//! Reads blocks of one node without its filter of logs. [`blocks`] answers only what is consistent;
-//! what [`of_logs`] answers still has to be judged.
+//! Reads blocks and receipts of one node without its filter of logs. [`blocks`] answers only what
+//! is consistent. The caller has to judge what [`of_logs`] answers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use super::blocks::{Hash, Header, Log, Receipt};
 use super::port::{BlockRange, ChainNode, NodeError};
 use super::verify::{self, VerifyError};
 
-/// Why nothing was read.
+/// Why blocks could not be read, or were not believed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     #[error("{0}")]
@@ -17,8 +17,7 @@ pub enum ReadError {
     VerifyError(#[from] VerifyError),
 }
 
-/// Blocks read without the filter: headers by height, and receipts by the hash of their
-/// transaction.
+/// Headers by height, and receipts by the hash of their transaction.
 #[derive(Default)]
 pub struct BlockData {
     pub headers: BTreeMap<i64, Header>,

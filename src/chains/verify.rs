@@ -1,9 +1,9 @@
 //! Whether to believe a node. Pure: each function judges a node's answer and returns what can be
 //! relied on, or the doubt.
 //!
-//! Nodes fail most often with an empty or short answer: the node's index of logs has a hole, the
-//! node is behind, or it is on another fork. So a block never counts as empty only because a filter
-//! showed nothing.
+//! Nodes fail most often with an empty or short answer, for example because their index of logs has
+//! a hole or because they are behind. So a block never counts as empty only because a filter showed
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::address_bytes::AddressBytes;
 use super::blocks::{Hash, Header, Log, LogContent, Receipt};
 use super::port::{BlockRange, FinalBlock};
 
-/// Why an answer is not believed. The cursor stays where it is, and another node is asked.
+/// Why an answer is not believed. Nothing of such an answer is used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
     #[error("the node does not have block {0} that it should have")]
@@ -39,14 +39,14 @@ pub enum VerifyError {
 /// How far a block may be ahead of the store's clock. Producers' clocks agree within a few seconds;
 /// the store's clock can be wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
-/// A node whose final block is more than this many seconds older than the highest one is far
-/// behind, on a chain of which it is known how many blocks above the final one there are at least.
-/// There a node that is followed alone cannot call a block final too early by much.
+/// A node is far behind only if its final block is more than this many seconds older than the
+/// highest final block. On a chain with a known depth (`finality_blocks`) this alone decides. There
+/// the newest blocks of a node that is followed alone are not believed.
 pub const BEHIND_SECONDS_MAX: i64 = 600;
-/// On any other chain a node is far behind only if its final block is also this old by the store's
-/// clock. Otherwise one node that calls its newest block final would seem to be ahead of all others
-/// and be followed alone: final blocks of Ethereum are 13 to 19 minutes old, those of its layer 2
-/// half an hour.
+/// On any other chain the node's final block must also be older than this by the store's clock.
+/// Otherwise a node that calls its newest block final would leave all others far behind, and would
+/// be followed alone: honest final blocks are 13 to 19 minutes old on Ethereum, and older on its
+/// layer 2.
 pub const FINAL_AGE_SECONDS_MAX: i64 = 3_600;
 
 /// What tells whether a node is far behind.
@@ -54,7 +54,7 @@ pub const FINAL_AGE_SECONDS_MAX: i64 = 3_600;
 pub struct BehindRule {
     /// The present by the store's clock, in Unix seconds.
     pub now: i64,
-    /// Whether the least number of blocks above the final one is known.
+    /// Whether `finality_blocks` knows how many blocks the chain has above its final one.
     pub is_depth_known: bool,
 }
 
@@ -216,8 +216,8 @@ pub fn check_whole_block(
     {
         return Err(VerifyError::Hole(number));
     }
-    // A node may show a failed transaction's log. The function `has_happened` judges it if it
-    // concerns us.
+    // The filter may show a failed transaction's log. If that log concerns our addresses or
+    // deprecates the token, `has_happened` finds that it did not happen.
     let received: BTreeMap<i64, &Log> = receipts
         .iter()
         .flat_map(|receipt| &receipt.logs)
@@ -369,7 +369,7 @@ mod tests {
                 VerifyError::BadLog(12),
             ),
             (
-                "an unknown topic order",
+                "a movement with too few topics",
                 |range| {
                     range.logs[0] = with_topics(vec![TRANSFER_TOPIC, hash(1)], log(12, 0));
                 },
@@ -386,20 +386,21 @@ mod tests {
     }
 
     #[test]
-    fn another_token_stops_nothing() {
+    fn a_malformed_log_of_another_token_stops_nothing() {
         let junk = Log { contract: OTHER, ..with_data(vec![1], log(12, 5)) };
         let contracts = [TOKEN, OTHER];
         let check = |tokens: &[AddressBytes]| {
             check_range(before(), 14, &contracts, tokens, &of(vec![junk.clone()]))
         };
         assert!(check(&[TOKEN]).is_ok());
-        // One of the token's contract does, and one of its former contract.
+        // A malformed log of the token's contract stops the range, and so does one of a former
+        // contract.
         assert_eq!(check(&[OTHER]), Err(VerifyError::BadLog(12)));
         assert_eq!(check(&[TOKEN, OTHER]), Err(VerifyError::BadLog(12)));
     }
 
     #[test]
-    fn what_strangers_move_need_not_fit() {
+    fn a_movement_too_large_for_the_book_stops_nothing() {
         let huge = with_data(vec![0xFF; 32], log(12, 5));
         assert_eq!(check_token(&of(vec![huge])), Ok(vec![11, 13, 14]));
     }
@@ -461,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_stand_in_their_time() {
+    fn block_times_are_checked() {
         let at = |number: i64, time: i64| Header { timestamp: Quantity(time), ..header(number) };
         for (first, last, expected) in [
             (30, 60, Ok(())),
@@ -506,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_a_filter_shows_holes() {
+    fn receipts_show_what_the_filter_hid_or_invented() {
         let (block, contracts) = (header(12), [TOKEN]);
         let shown = log(12, 3);
         assert_eq!(
@@ -567,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_has_a_receipt_that_says_so() {
+    fn a_log_has_happened_only_if_its_receipt_says_so() {
         let shown = log(12, 3);
         assert_eq!(has_happened(&shown, Some(&receipt(12, vec![shown.clone()]))), Ok(true));
         assert_eq!(has_happened(&shown, None), Err(VerifyError::Stale(12)));

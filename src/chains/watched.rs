@@ -1,13 +1,14 @@
-//! The addresses that were handed out, in memory, so that the cost of following a chain does not
-//! depend on their number.
+//! A filter in memory of the addresses that were handed out, so that the cost of following a chain
+//! does not depend on their number.
 //!
 //! Nearly every address in a block is foreign, and each look into the store's table
-//! (`deposit_addresses`) would read a page. So a filter is asked first. Its "no" is certain: it
-//! starts with everything in the table, and every address is added to it before the transaction
-//! that hands it out commits. If it says "perhaps", the table is asked.
+//! (`deposit_addresses`) would read a page. So the filter is asked first. If it says "perhaps", the
+//! table is asked. Its "no" is certain: everything that is in the table at the start is added to
+//! the filter, and every new address is added before the transaction that hands the address out
+//! commits.
 //!
-//! This requires that one process hands out all addresses. If several do, the filter is never
-//! completed, and the table is asked for every address.
+//! This requires that one process hands out all addresses. If several do (PostgreSQL), nobody calls
+//! `complete`, the filter always says "perhaps", and the table is asked about every address.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -129,7 +130,7 @@ mod tests {
         before.iter().for_each(|address| registered.add(address));
         assert!(
             watched.may_hold(&addresses(1, 3)[0]),
-            "it answers for nobody before it is complete"
+            "before it is complete, every address may be ours"
         );
         watched.complete(registered);
         let new = addresses(1_000, 5);

@@ -1,4 +1,5 @@
-//! Deposits: token movements to our addresses, from when they are first seen until they are final.
+//! Deposits: token movements to our addresses, from when they are first seen until they are final
+//! or dropped.
 
 pub mod api;
 pub mod rows;
@@ -41,8 +42,8 @@ pub struct Deposit {
     pub to_address: AddressBytes,
     pub transaction_hash: String,
     /// The contract of the token that moved. `None` on the simulated chain, which has no contracts.
-    /// A deposit older than this field also has `None`; its contract is the one that the transfer's
-    /// caller was shown.
+    /// A deposit older than this field also has `None`; if it is of the transfer's asset, its
+    /// contract is the one that the transfer's caller was shown.
     pub contract: Option<AddressBytes>,
     /// The index of the movement's log in its block. It may change if the block is replaced, so it
     /// does not identify the deposit.
@@ -51,7 +52,7 @@ pub struct Deposit {
     /// Unix seconds.
     pub block_time: Option<i64>,
     pub confirmations: i64,
-    /// Since when, in business time, the chain no longer shows it; `None` while the chain shows it.
+    /// Since when, in business time, the chain no longer shows the deposit; `None` while it does.
     pub unseen_since: Option<i64>,
     pub classification: Option<Classification>,
     pub reason_code: Option<ReasonCode>,
@@ -118,7 +119,7 @@ pub fn follow(
         return Ok(());
     };
     // A node that lags behind the one asked before counts fewer confirmations. While the height is
-    // the same, the stored count does not fall, even if another block took its place.
+    // the same, the stored count does not fall, even if another block is at that height now.
     let is_same_height = deposit.block_number == Some(number);
     deposit.confirmations =
         if is_same_height { confirmations.max(deposit.confirmations) } else { confirmations };
@@ -150,8 +151,8 @@ pub fn mark_unseen(
     tasks::schedule(tx, now, deposit.scope, TaskKind::DepositDrop, deposit.id, due)
 }
 
-/// Ends a deposit: `failed` if there is a reason (`failure`), otherwise `completed`. Only a dropped
-/// deposit has no classification.
+/// Ends a deposit: `failed` if there is a reason (`failure`), otherwise `completed`.
+/// `classification` is `None` only for a dropped deposit.
 pub fn end(
     tx: &mut dyn Tx,
     now: &Now,

@@ -78,8 +78,9 @@ pub fn stored_address(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
 }
 
 /// The deposit of one token movement on the simulated chain, where log indices never change. There
-/// is at most one; the schema allows several, and then the newest is taken. The query has no `ORDER
-/// BY id`, because PostgreSQL would then walk the primary key through all deposits of the account.
+/// is normally one at most. The schema allows several; then the newest is taken. The query has no
+/// `ORDER BY id`, because PostgreSQL would then walk the primary key through all deposits of the
+/// account.
 pub fn find_simulated(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -110,7 +111,7 @@ pub fn of_transaction(
     tx.rows(&sql, values![scope, transaction_hash, chain])?.into_iter().map(read).collect()
 }
 
-/// The unsettled deposits of a chain, in all accounts.
+/// The unsettled deposits of a chain, in all accounts and both modes.
 pub fn unsettled_on(tx: &mut dyn Tx, chain: &str) -> Result<Vec<Deposit>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM deposits WHERE chain = ?1 AND status IN ('initialized', \
@@ -276,8 +277,8 @@ static HANDED_OUT: LazyLock<String> = LazyLock::new(|| {
     format!("SELECT address, scope FROM deposit_addresses WHERE address IN ({})", places.join(", "))
 });
 
-/// Which of these addresses were handed out in a mode. It is fastest if the addresses are in rising
-/// order.
+/// Which of these addresses were handed out in a mode. The query is fastest if the addresses are in
+/// rising order.
 pub fn handed_out(
     tx: &mut dyn Tx,
     mode: Mode,

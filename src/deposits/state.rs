@@ -13,9 +13,10 @@ crate::statuses!("deposit",
 
 crate::string_enum!(
     /// What a deposit meant for its transfer. The first four are added to what the transfer
-    /// received; a `late` one came after the expiry or a cancellation. `unmatched` ones, which came
-    /// when it took no more money, and `unsupported` ones are not added. A deposit has this once it
-    /// is `completed` or `failed`, unless its `reason_code` is `dropped`.
+    /// received; a `late` deposit came after the expiry or a cancellation. Deposits that are
+    /// `unmatched` (they came when the transfer took no more money) or `unsupported` (of another
+    /// asset) are not added. A deposit is classified when it becomes `completed` or `failed`,
+    /// unless it is `dropped`.
     Classification {
         Exact "exact",
         Partial "partial",

@@ -2,8 +2,8 @@
 //! of a value that a table gives for the gross amount of rupees. Off unless the operator sets
 //! `gst = true`. Only an operator that converts in India charges it.
 //!
-//! It is charged in rupees and deducted from what is bought: the rule's table is in rupees, and
-//! taking the tax before the exchange would change the amount that it is computed from. So
+//! The tax is charged in rupees and deducted from what is bought: the rule's table is in rupees,
+//! and taking the tax before the exchange would change the amount that the tax is computed from. So
 //! `buy_amount` = gross - GST, where gross is (amount - fee) x rate rounded down to the paisa. A
 //! quote that asks for a `buy_amount` gets exactly the amount it asked for, even if gross - GST is
 //! slightly more. The API's `fee.amount` does not include the tax.
@@ -33,8 +33,8 @@ impl Gst {
             .zip(amount)
             .map(|(taxable, amount)| Gst { taxable: inr(taxable), amount: inr(amount) })
     }
-    /// The tax on a gross amount of rupees. It is computed from the exact value and rounded half
-    /// up, once. `Err` if the amount is negative or not in rupees.
+    /// The tax on a gross amount of rupees. It is computed from the exact taxable value and rounded
+    /// half up, once. `Err` if the amount is negative or not in rupees.
     pub fn on(gross: Money) -> Result<Gst, StoreError> {
         if gross.currency != Currency::Inr || gross.units < 0 {
             return Err(StoreError::Broken("GST is computed on an amount of rupees".into()));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slabs_meet_where_the_rule_says() {
+    fn the_tables_steps_meet_where_the_rule_says() {
         for (gross, taxable, amount) in [
             ("0.01", "250.00", "45.00"),
             ("10000", "250.00", "45.00"),

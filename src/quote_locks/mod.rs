@@ -20,8 +20,8 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .at("quote_locks", "Exchange rates that hold for minutes and are used once.");
 
 crate::string_enum!(
-    /// Where a lock stands. No status is stored: `used` is a lock with a transfer, `expired` is a
-    /// matter of time.
+    /// Where a lock stands. No status is stored: a lock with a transfer is `used`, and one whose
+    /// `expires_at` has come is `expired`.
     QuoteLockStatus { Active "active", Used "used", Expired "expired" }
 );
 crate::string_enum!(
@@ -38,10 +38,10 @@ crate::enum_fields!(SellCurrency, BuyCurrency);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateInputs {
     pub source: MarketKind,
-    /// USD for one USDT. It decides whether a rate may be quoted, and does not enter the rate: 1
+    /// USD for one USDT. It decides whether a rate may be quoted, but is no part of the rate: 1
     /// USDT counts as 1 USD.
     pub usdt_usd: Rate,
-    /// The earlier of the two figures' times, in Unix seconds. No test clock moves it.
+    /// See [`rates::MarketRate::observed_at`]. No test clock moves this time.
     pub observed_at: i64,
 }
 
@@ -55,7 +55,7 @@ pub struct QuoteLock {
     pub rate: Rate,
     /// INR for one USD, before the spread.
     pub mid_market_rate: Rate,
-    /// Where the rate came from; `None` for locks that were made before this was stored.
+    /// `None` for locks that were made before these inputs were stored.
     pub rate_inputs: Option<RateInputs>,
     /// In the sell currency.
     pub fee: Money,
@@ -120,9 +120,9 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// What an amount buys, and the tax that was deducted. What it buys is (amount less fee) at the
-    /// rate, rounded down to the paisa, less the tax. It may be zero or negative if GST is charged,
-    /// because the tax has a minimum.
+    /// What an amount buys, and the tax that was deducted. What it buys is (amount - fee) x rate,
+    /// rounded down to the paisa, minus the tax. The result may be zero or negative if GST is
+    /// charged, because the tax has a minimum.
     pub fn bought(&self, sell: Money) -> Result<(Money, Option<Gst>), StoreError> {
         let gross = sell.minus(self.fee)?.exchanged(self.rate, Currency::Inr)?;
         if !self.is_gst_charged {
@@ -164,8 +164,8 @@ fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntr
         .with("maximum", maximum.to_string())
 }
 
-/// The refusal of an amount that the fee and the least GST use up. It names the smallest sufficient
-/// amount.
+/// The refusal of an amount that the fee and the least GST use up. It names the smallest amount
+/// that leaves something.
 fn nothing_left_after_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
     // What has to remain after the fee: the least number of cents that buys a paisa more than the
     // least GST. A cent and a paisa are both a hundredth, so the rate, which is rupees for a

@@ -20,7 +20,7 @@ pub struct Pointer(Vec<String>);
 
 impl Pointer {
     /// Reads a pointer such as `/data/rates/INR`; `~1` stands for a slash in a name and `~0` for a
-    /// tilde.
+    /// tilde. `None` if the text is no pointer, or has more than 16 tokens.
     pub fn parse(text: &str) -> Option<Pointer> {
         if text.is_empty() {
             return Some(Pointer(Vec::new()));

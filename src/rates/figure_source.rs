@@ -13,7 +13,7 @@ use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 
 /// The most bytes of one answer; lists of all currencies have about 5 kB.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// How far a source's time may lie ahead of the store's clock, in seconds.
+/// How far a source's time may be ahead of the store's clock, in seconds.
 const AHEAD_SECONDS_MAX: i64 = 30;
 /// Times from this number on are milliseconds: read as seconds, it would be the year 5138.
 const MILLISECONDS_FROM: i64 = 100_000_000_000;
@@ -45,7 +45,7 @@ pub struct FigureSource {
     endpoint: OutboundEndpoint,
     pointer: Pointer,
     time_pointer: Option<Pointer>,
-    /// The last refusal, so that only changes are logged and not each poll.
+    /// Why the last poll did not use the source, so that only changes are logged.
     last_refusal: Mutex<Option<RateRefusal>>,
 }
 

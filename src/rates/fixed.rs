@@ -1,4 +1,4 @@
-//! A rate that the operator sets; test mode's market.
+//! A rate that does not change: test mode's market. The operator may set it.
 
 use super::{Market, MarketKind, MarketRate};
 use crate::kernel::Rate;

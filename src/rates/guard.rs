@@ -1,10 +1,10 @@
-//! What makes a figure trustworthy: sources that agree, no jump between polls, and nearness to the
-//! day's anchor.
+//! Judges the figures of a poll: whether the sources agree, whether the figures are plausible,
+//! whether the rate jumps, and whether it is near the day's anchor.
 //!
-//! The figure of several sources is their median. Taking the first answer would be quicker, but
-//! then one wrong source could set the price. The median of three withstands one wrong source; two
-//! sources that disagree are both refused. More than half of the configured sources have to agree,
-//! so that a wrong one cannot set the price while the others are silent.
+//! The figure of several sources is the median of their answers. Taking the first answer would be
+//! quicker, but then one wrong source could set the price. The median of three withstands one wrong
+//! source; two sources that disagree are both refused. More than half of the configured sources
+//! have to agree, so that a wrong one of several cannot set the price while the others are silent.
 
 use super::{MarketRate, RateBounds, RateRefusal};
 use crate::kernel::Rate;
@@ -22,8 +22,8 @@ pub struct Observation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guards {
     pub bounds: RateBounds,
-    /// A figure outside this range, in INR for one USD, is a mistake: a rate of other currencies,
-    /// or in another unit.
+    /// A rate outside this range, in INR for one USD, is a mistake: it is of other currencies, or
+    /// in another unit.
     pub inr_per_usd_min: Rate,
     pub inr_per_usd_max: Rate,
     /// How far sources may lie from their median.
@@ -107,8 +107,9 @@ impl RateMemory {
     }
 
     /// Judges the rate that a poll found at `instant`, in Unix seconds. An accepted rate becomes
-    /// the last good one, and the day's first one if there is none. A jump is believed only when
-    /// several polls in a row show it; after a poll with any other outcome the count begins anew.
+    /// the last good one, and the day's anchor if the day has none yet. A jump is believed only
+    /// when `jump_polls` polls in a row show it; after a poll with any other outcome the count
+    /// begins anew.
     pub fn judge(
         &mut self,
         seen: MarketRate,
@@ -123,8 +124,9 @@ impl RateMemory {
     }
 
     /// Judges a poll that gave no rate, for the reason in `refusal`. The count of a jump begins
-    /// anew. If sources were silent, the figures of the others can still show a jump from the last
-    /// good rate, or a lost peg of USDT. Then the result says which; otherwise it is `refusal`.
+    /// anew. If only sources were silent, the figures of the others can still show a jump from the
+    /// last good rate, or a lost peg of USDT. Then the result says which; otherwise it is
+    /// `refusal`.
     pub fn judge_without_rate(
         &mut self,
         refusal: RateRefusal,
@@ -237,7 +239,7 @@ mod tests {
                 wanted.map(|(rate, observed_at)| Observation { rate: Rate(rate), observed_at });
             let count = observations.len();
             assert_eq!(agreed(&observations, count, 50), wanted, "{observations:?}");
-            // Silent sources count against it.
+            // Twice as many sources are configured, and half of them are silent.
             let among = |count| agreed(&observations, count, 50);
             if count > 0 {
                 assert_eq!(among(2 * count), Err(TooFewSources), "{observations:?}");

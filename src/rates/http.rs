@@ -1,6 +1,6 @@
-//! Market rates from JSON over HTTP. Each figure has one source or several. A worker polls them.
+//! Market rates from JSON over HTTP. Each figure has one source or several, which a worker polls.
 //! `current` answers the last good rate from memory, unless a later poll contradicted it. So no
-//! request ever waits for a source.
+//! request waits for a source.
 //!
 //! ```toml
 //! [rates]
@@ -19,10 +19,10 @@
 //! ```
 //!
 //! A figure is a JSON number or a string that holds one; up to six decimals are exact, more are
-//! rounded half to even. Give `time_pointer` if a source has a time: without it, a source that
-//! repeats an old figure goes unnoticed.
+//! rounded half to even. If a source tells the time of its figure, give `time_pointer`: without it,
+//! nobody notices when a source repeats an old figure.
 //!
-//! A figure is good when more than half of its configured sources answer and agree. So one source
+//! A figure counts only if more than half of its configured sources answer and agree. So one source
 //! of three may fail, and of two none.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,7 +43,7 @@ use crate::outbound::Client;
 /// The most sources of one figure.
 pub const SOURCES_MAX: usize = 8;
 
-/// The section `[rates]`.
+/// The table `[rates]` of the configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateSettings {
@@ -250,8 +250,8 @@ impl HttpRates {
     }
 
     /// Takes over the last good rate and the anchor that an earlier run stored. A rate that was
-    /// contradicted since is remembered and not quoted. The age of any other is judged when it is
-    /// quoted.
+    /// contradicted since is remembered but not quoted. The age of any other rate is judged when
+    /// somebody wants a quote.
     pub fn restore(&self, last: MarketRate, anchor: RateAnchor, is_contradicted: bool) {
         let mut state = self.state();
         state.memory = RateMemory::new(Some(last), Some(anchor));
@@ -385,7 +385,7 @@ impl Market for HttpRates {
     }
 }
 
-/// The polling worker and `Services` share one market.
+/// Lets the polling worker and `Services` share one market.
 impl Market for std::sync::Arc<HttpRates> {
     fn kind(&self) -> MarketKind {
         MarketKind::Http
@@ -505,7 +505,7 @@ mod tests {
             (4, &[88_500_000, 88_500_000], KEPT),
             (4, &[88_500_000, 88_500_000, 88_500_000], Some(88_500_000)),
             (5, &[88_500_000, 88_500_000, 40_000_000], None),
-            // What contradicts the last good rate ends it, however few say so.
+            // A source that contradicts the last good rate ends its use, even alone.
             (3, &[90_000_000], None),
             (2, &[86_000_000], None),
         ];

@@ -1,4 +1,5 @@
-//! Exchange rates: the port, and what makes a rate trustworthy.
+//! Exchange rates: the port, and the limits within which a rate may be quoted. `http` and `fixed`
+//! implement the port. `guard` judges what the sources of `http` say.
 
 pub mod exact;
 pub mod figure_source;
@@ -60,8 +61,8 @@ crate::string_enum!(
 );
 
 impl RateRefusal {
-    /// Whether it says only that too few sources gave a usable answer. The usable answers can still
-    /// contradict the last good rate: [`guard::RateMemory::judge_without_rate`] decides that.
+    /// Whether it says only that too few sources gave a usable answer. Those answers can still
+    /// contradict the last good rate; [`guard::RateMemory::judge_without_rate`] finds that out.
     pub const fn is_silence(self) -> bool {
         matches!(self, RateRefusal::NoGoodSource | RateRefusal::TooFewSources)
     }
@@ -74,8 +75,8 @@ pub struct MarketRate {
     pub mid: Rate,
     /// USD for one USDT.
     pub usdt_usd: Rate,
-    /// The earlier of the two figures' times ([`guard::Observation`]), in Unix seconds. A figure's
-    /// time is its source's, or that of the poll by the store's clock if the source tells none.
+    /// The earlier of the two figures' times (see [`guard::agreed`]), in Unix seconds. A fixed rate
+    /// has the present.
     pub observed_at: i64,
 }
 
@@ -84,7 +85,7 @@ crate::string_enum!(
     MarketKind { Fixed "fixed", Http "http" }
 );
 
-/// The port for exchange rates: what a mode quotes from. A request never waits for a rate:
+/// The port for exchange rates: what a mode quotes from. No request waits for a rate, because
 /// `current` answers what is already known.
 pub trait Market: Send + Sync {
     fn kind(&self) -> MarketKind;

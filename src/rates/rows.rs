@@ -43,7 +43,7 @@ pub fn find(tx: &mut dyn Tx, market: &str) -> Result<Option<(MarketRate, RateAnc
     .transpose()
 }
 
-/// Stores a good rate and the day's anchor.
+/// Stores a good rate and the day's anchor, and removes the note of a contradiction.
 pub fn save(
     tx: &mut dyn Tx,
     market: &str,

@@ -17,8 +17,8 @@ use crate::tasks::{self, TaskKind};
 /// The latest time that a test clock can show, in Unix seconds: 1 January 9998. Documents show
 /// dates until the end of the year 9999, and no object has a due time more than a year ahead.
 pub const LAST_MOMENT: i64 = 253_339_228_800;
-/// The most tasks that one advance runs, each at the moment when it is due. The task worker runs
-/// the rest right after the commit.
+/// The most tasks that one advance runs at their own moments. The task worker runs the rest right
+/// after the commit, at the new time.
 const ADVANCED_TASKS_MAX: usize = 20_000;
 /// How long after an advance tasks with an older clock are searched for: soon, because most
 /// transactions are short, and again once every earlier transaction must have ended. A node gives
@@ -50,7 +50,7 @@ pub fn advance(
     Ok(())
 }
 
-/// Adjusts tasks to the account's test clock if an advance could not see them. Runs those that fell
+/// Adjusts tasks that an advance could not see to the account's test clock. Runs those that fell
 /// due meanwhile, and makes the others due earlier. Leaves `now` at the account's time.
 pub fn catch_up(
     tx: &mut dyn Tx,

@@ -89,8 +89,7 @@ fn deposit(
             .into());
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
-    // Another spelling in capital or small letters is more likely a mistake than a wrong token. A
-    // wrong token can have any other name.
+    // The same letters in another case are more likely a mistake than a wrong token that is meant.
     if asset != found.asset && asset.eq_ignore_ascii_case(&found.asset) {
         let message = format!(
             "asset must be {0} or the name of another token. Write {0} instead of {asset}.",

@@ -1,5 +1,5 @@
 //! What only test keys can do: move the test clock, send deposits, decide what the simulated bank,
-//! the simulated chain and the verification say, and have the caller attacked (`chaos`).
+//! the simulated chain and the simulated verification say, and have the caller attacked (`chaos`).
 
 pub mod api;
 pub mod beneficiaries;

@@ -37,7 +37,7 @@ crate::form! {
     }
 }
 
-/// Who finds such a failure, as in the files of real banks.
+/// Who finds a failure with this code, as in the files of real banks.
 const fn source(code: FailureCode) -> FailureSource {
     match code {
         FailureCode::ComplianceRejected

@@ -175,7 +175,7 @@ pub fn transfer_of_payer_link(services: &Services, segment: &str) -> Option<Id<k
     services.unmarked(PAYER_LINK, segment)
 }
 
-/// The purpose that the mark of a payer's link is bound to, so that no other mark fits it.
+/// What the mark of a payer's link is bound to, so that no mark of another kind of link fits.
 const PAYER_LINK: &[u8] = b"instructions";
 
 pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferView, OperationError> {

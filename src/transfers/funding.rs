@@ -1,4 +1,4 @@
-//! The funding leg: what a deposit means for its transfer, and what happens without one.
+//! The funding leg: what a deposit means for its transfer, and what happens if none comes in time.
 
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{Transfer, become_status, holds, paying, rows, save, screening};
@@ -20,9 +20,9 @@ fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfe
         .ok_or_else(|| StoreError::Broken(format!("{id} is referred to and does not exist")))
 }
 
-/// Records what the simulated chain shows of one token movement to an address of ours. Movements on
-/// a real chain come through [`observe_transaction`]. Recording the same movement again changes
-/// nothing.
+/// Records what the simulated chain shows of one token movement to an address of ours, in a new
+/// deposit or in the one that is known already. Movements on a real chain come through
+/// [`observe_transaction`].
 pub fn observe_simulated(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -38,8 +38,8 @@ pub fn observe_simulated(
 
 /// Records what a real chain shows of one transaction: all its movements to addresses of one
 /// account. Answers the identifiers of the deposits, in the order of the movements. If the
-/// transaction's block is replaced, log indices may change. The deposits are then recognised by
-/// their addresses, amount and asset, and keep their identifiers.
+/// transaction's block is replaced, log indices may change. Unsettled deposits are then recognised
+/// by their addresses, amount and asset, and keep their identifiers.
 pub fn observe_transaction(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -61,8 +61,8 @@ pub fn observe_transaction(
                 movement.asset.as_str(),
             )
     };
-    // First match the movements whose log index did not change; then, by content, those whose index
-    // changed with the block.
+    // First match the movements whose log index did not change, then those whose index changed with
+    // the block.
     let mut matched: Vec<Option<Deposit>> = movements
         .iter()
         .map(|movement| {
@@ -158,9 +158,9 @@ fn settle(
 }
 
 /// How a final deposit counts for its transfer. If the transfer no longer accepts money, the
-/// deposit is unmatched. After a cancellation every deposit is late, also one that comes while an
-/// earlier one is already on hold. Otherwise the block's time decides, and not when the deposit was
-/// seen; `expires_at` itself is in time.
+/// deposit is unmatched. After a cancellation every other deposit is late, also one that comes
+/// while an earlier one is on hold. Otherwise the block's time decides, and not when the deposit
+/// was seen; `expires_at` itself is in time.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
     if !takes_money(transfer.status) {
         return Ok(Classification::Unmatched);
@@ -207,13 +207,14 @@ fn credit(
     }
     arrive(tx, now, LedgerEntryKind::DepositCredited, LedgerAccount::Available)?;
     if is_suspect {
-        // Whatever its classification: nothing is paid or refunded before the operator has decided.
+        // Whatever the deposit's classification, nothing is paid or refunded before the operator
+        // has decided.
         return holds::hold_for_review(tx, now, transfer);
     }
     if transfer.status == TransferStatus::Expired && classification != Classification::Late {
-        // Its block is in time, but the caller was already told `expired`, and the payer may have
-        // paid elsewhere since. So somebody decides, whatever `policy.late` says; the reason `late`
-        // covers this case too.
+        // The deposit's block is in time, but the caller was already told `expired`, and the payer
+        // may have paid elsewhere since. So the caller has to decide, whatever `policy.late` says.
+        // The reason `late` covers this case too.
         return holds::hold(tx, now, services, transfer, StatusReason::Late, HoldPolicy::Hold);
     }
     match classification {
@@ -232,9 +233,9 @@ fn credit(
     }
 }
 
-/// Ends a deposit as `failed` if its block was replaced and it did not come back within
-/// [`deposits::UNSEEN_SECONDS_MAX`]. Changes nothing before that time, and never changes a deposit
-/// that is completed or failed.
+/// Ends a deposit as `failed` if the chain no longer shows it (`deposits::mark_unseen`) and it did
+/// not come back within [`deposits::UNSEEN_SECONDS_MAX`]. Changes nothing before that time, and
+/// never changes a deposit that is completed or failed.
 pub fn drop_unseen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -255,8 +256,8 @@ pub fn drop_unseen(
 }
 
 /// The time that the final view of the transfer's chain has reached, in Unix seconds. On a real
-/// chain it is the time of the last block read, or 0 if none was read. The configuration may name
-/// another chain by now; the transfer's own counts.
+/// chain it is the time of the cursor's block, or 0 if there is no cursor. The configuration may
+/// name another chain by now; the transfer's own counts.
 fn final_view_time(
     tx: &mut dyn Tx,
     now: &Now,
@@ -332,8 +333,8 @@ pub fn still_to_send(tx: &mut dyn Tx, transfer: &Transfer) -> Result<Money, Stor
     Ok(Money { units: (missing.units - pending).max(0), ..missing })
 }
 
-/// Whether a deposit counts for a transfer of this status, even if it only puts the transfer on
-/// hold. Otherwise the deposit is unmatched, and the operator decides about it.
+/// Whether a transfer of this status still takes a deposit, even if only into a hold. Otherwise the
+/// deposit is unmatched, and the operator decides about it.
 pub fn takes_money(status: TransferStatus) -> bool {
     status.can_become(TransferStatus::FundingHold) || status == TransferStatus::FundingHold
 }

@@ -1,5 +1,6 @@
-//! Holds: money that arrived and waits for a decision. The caller resolves a hold, and the operator
-//! ends a review. After 24 hours without a decision the money goes back; a review has no timer.
+//! Holds: money that arrived and waits for a decision. The operator decides about a review, which
+//! has no timer. The caller decides about any other hold; after 24 hours without a decision its
+//! money goes back.
 
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{HOLD_SECONDS, Transfer, become_status, paying, refunding, rows, save};
@@ -79,7 +80,7 @@ pub fn hold_expired(
     let Some(mut transfer) = rows::find(tx, scope, id)? else { return Ok(()) };
     match (transfer.status, transfer.status_reason) {
         (TransferStatus::FundingHold, Some(reason)) if reason != StatusReason::ComplianceReview => {
-            // A review that ended meanwhile started the 24 hours again.
+            // A review may have ended meanwhile, which started the 24 hours again.
             if transfer.hold_until.is_some_and(|until| now.business() < until) {
                 return Ok(());
             }
@@ -159,7 +160,8 @@ pub fn resolve(
     }
 }
 
-/// Replaces the quote lock with a new one and pays from what was received; the rest is refunded.
+/// Replaces the transfer's quote lock with a new one and pays from what was received; the rest is
+/// refunded.
 fn requote(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -241,9 +243,9 @@ pub(super) fn hold_for_review(
 /// came late. Answers `false` if the transfer is not under review.
 ///
 /// If the operator refuses, everything goes back. If the operator approves and enough came in time,
-/// the payout begins, and the rest, late money too, is owed back. In two cases the caller has 24
-/// hours to decide instead, whatever `policy.underpaid` and `policy.late` say: too little came in
-/// time, or more than the amount was received and `policy.overpaid` is `hold`.
+/// the payout begins, and the rest, late money too, is owed back. Instead, the caller has 24 hours
+/// to decide if too little came in time, whatever `policy.underpaid` and `policy.late` say. The
+/// caller also has 24 hours if more than the amount was received and `policy.overpaid` is `hold`.
 ///
 /// A block's time says what came in time, even if the transfer had expired before the money was
 /// seen. Without a review the caller would decide about such money (`funding.rs`); here the

@@ -1,4 +1,4 @@
-//! Transfers: a locked rate, a deposit and an INR payout, or a refund to the refund address.
+//! Transfers: from a locked rate and a deposit to an INR payout, or to a refund.
 //!
 //! `funding` judges deposits, `holds` keeps money that waits for a decision, `paying` follows the
 //! INR leg, `refunding` gives money back, `screening` compares everybody concerned with the lists,
@@ -45,8 +45,8 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<TransferStatus>("transfers")
     .with_book_rules(rows::BOOK_RULES);
 
-/// How long a transfer's hold lasts before its money is refunded, and the time between two looks of
-/// `paying::look_at_held` at a payout on hold.
+/// How long a transfer's hold lasts before its money is refunded. Also the time between two runs of
+/// `paying::look_at_held` for a payout on hold.
 pub const HOLD_SECONDS: i64 = 24 * 3600;
 /// The expiry task first runs this long after `expires_at`, because a block at `expires_at` itself
 /// is in time.
@@ -59,14 +59,14 @@ crate::string_enum!(
 );
 crate::enum_fields!(PurposeCode);
 
-/// What a caller wants done with money that does not fit.
+/// What the caller wants done with too little, too much or late money.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// Less than the amount when the time to pay is over.
+    /// For less than the amount when the time to pay is over.
     pub underpaid: HoldPolicy,
-    /// More than the amount.
+    /// For more than the amount.
     pub overpaid: OverpaidPolicy,
-    /// Money that came after the time to pay, or after the transfer was cancelled.
+    /// For money that came after the time to pay, or after the transfer was cancelled.
     pub late: HoldPolicy,
 }
 
@@ -98,13 +98,13 @@ pub struct Transfer {
     pub rate: Rate,
     /// In USD.
     pub fee: Money,
-    /// What the quote lock deducted from the rupees.
+    /// The tax that the quote lock deducted from the rupees; `None` if none is charged.
     pub gst: Option<Gst>,
     pub purpose_code: PurposeCode,
     pub asset: String,
     pub chain: String,
-    /// The token's contract as the caller and the payer were told it; another one may be configured
-    /// since.
+    /// The token's contract that the caller and the payer were told. Another one may have been
+    /// configured since.
     pub token_contract: ChainAddress,
     pub deposit_address: ChainAddress,
     /// Which account key the address is derived from: its BIP-32 fingerprint.
@@ -120,11 +120,11 @@ pub struct Transfer {
     pub unsettled_count: i64,
     /// The end of the time to pay, in business time: the last second in which a block is in time.
     pub expires_at: i64,
-    /// When the money goes back if the caller does not decide. `None` outside a hold, and in a
-    /// review, which has no timer.
+    /// When the money of a hold goes back if the caller does not decide. `None` outside a hold, and
+    /// in a review, which has no timer.
     pub hold_until: Option<i64>,
     pub refund_address: Option<ChainAddress>,
-    /// Whether the payer may say on the payer's page where money goes back to.
+    /// Whether the payer may give a refund address on the payer's page.
     pub payer_sets_refund_address: bool,
     pub policy: Policy,
     /// Where the payer's page leads once the payer has nothing more to do; an https URL.
@@ -139,7 +139,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Whether its deposit address belongs to the chain that is simulated here, see
+    /// Whether the deposit address belongs to the mode's simulated chain, see
     /// [`Services::simulates_addresses`].
     pub fn is_simulated(&self, services: &Services) -> bool {
         services.simulates_addresses(self.scope.mode(), &self.chain, self.account_fingerprint)
@@ -163,7 +163,7 @@ impl Transfer {
     }
 }
 
-/// What a new transfer is made of.
+/// What [`create`] needs.
 pub struct NewTransfer {
     pub sender_id: NamedId<kind::Sender>,
     pub beneficiary_id: NamedId<kind::Beneficiary>,
@@ -293,7 +293,7 @@ fn reference_used(id: Id<kind::Transfer>) -> RefusalEntry {
         .with("transfer_id", id.to_string())
 }
 
-/// Prefetches what [`create`] will look up.
+/// Prefetches the first queries of [`create`].
 pub fn prefetch_for_create(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -115,12 +115,13 @@ pub enum LimitCheck {
     Waived,
 }
 
-/// How often a payout that waits for the end of a pause is looked at.
+/// How long until a payout that waits for the end of a pause is looked at again.
 const PAUSED_LOOK_MILLISECONDS: i64 = 3_600_000;
 
 /// Gives the bank the instruction, once: only for a payout that is `initialized` or on hold. The
 /// payout is put on hold instead if its beneficiary cannot be paid now, if somebody concerned is on
-/// a list, or if a limit has no room for it. While payouts are paused, it looks again every hour.
+/// a list, or if a limit has no room for it. While payouts are paused, nothing happens, but an
+/// `initialized` payout is looked at again every hour.
 pub fn submit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -134,8 +135,8 @@ pub fn submit(
         return Ok(());
     }
     if pauses::is_paused(tx, scope, pauses::Operation::Payouts)? {
-        // `submit_waiting` schedules it once the pause has ended. If that does not come to all
-        // payouts, this does.
+        // Once the pause has ended, `submit_waiting` schedules all payouts. This task is for any
+        // that it misses.
         if payout.status == PayoutStatus::Initialized {
             let due = now.business_milliseconds() + PAUSED_LOOK_MILLISECONDS;
             tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, id, due)?;
@@ -147,8 +148,8 @@ pub fn submit(
         let is_review = screening::is_under_review(tx, &beneficiary)?;
         let reason = if is_review { HoldReason::Screening } else { HoldReason::Beneficiary };
         if payout.status == PayoutStatus::Initialized {
-            // Locked, so that a transaction that makes the beneficiary payable again finds this
-            // payout on hold, and resumes it.
+            // The beneficiary is locked, so that a transaction that makes it payable again finds
+            // this payout on hold, and resumes it.
             beneficiaries::rows::lock(tx, &beneficiary)?;
             payouts::hold(tx, now, &mut payout, reason)?;
             look_again_in_a_day(tx, now, &payout)?;
@@ -156,8 +157,7 @@ pub fn submit(
             payouts::hold(tx, now, &mut payout, reason)?;
         }
         // Otherwise the payout was on hold already, and nothing changes now. If its beneficiary is
-        // not under review, `look_at_held` will change the reason to `Beneficiary`, and refuse the
-        // payout 24 hours after that.
+        // not under review, `look_at_held` decides about it.
         return Ok(());
     }
     if !screening::screen_everybody(tx, now, services, &transfer, &beneficiary)? {
@@ -200,8 +200,8 @@ pub fn submit(
     apply_report(tx, now, services, &mut payout, report)
 }
 
-/// Schedules every payout whose instruction the bank does not have yet, also those on hold. Called
-/// when a pause of payouts has ended.
+/// Schedules every payout that was not instructed yet, also those on hold. Called when a pause of
+/// payouts has ended.
 pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
     schedule_each(tx, now, scope, |tx, after| {
         payouts::rows::waiting(tx, scope, after, PAYOUTS_PAGE_MAX)
@@ -209,7 +209,7 @@ pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<()
 }
 
 /// Schedules the submission of all payouts that `page` lists. `page` answers the next payouts after
-/// an identifier, in order, and none at the end.
+/// an identifier, in order; an empty answer ends the list.
 fn schedule_each(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -289,8 +289,8 @@ pub fn apply_report(
             inquire_later(tx, now, services, payout)
         }
         (PayoutStatus::Processing, BankReport::Unknown) => {
-            // It stays `processing`. `failure` says that the outcome is unknown, until a later
-            // settlement clears it.
+            // The payout stays `processing`. Its `failure` says that the outcome is unknown, until
+            // a later report replaces or clears that.
             payout.failure =
                 Some(PayoutFailure::new(FailureCode::OutcomeUnknown, FailureSource::SponsorBank));
             payouts::rows::update(tx, payout, PayoutStatus::Processing)
@@ -335,7 +335,8 @@ fn settled(
     let due = now.business_milliseconds() + step_milliseconds;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
     // The bank is asked once more, because a payment can come back after it settled. If a test
-    // settled it early, count from when the simulated bank would have settled it.
+    // helper settled the payout early, the delay counts from when the simulated bank would have
+    // settled it.
     let settles_at_milliseconds =
         payout.submitted_milliseconds.unwrap_or(0) + 2 * step_milliseconds;
     let due = now.business_milliseconds().max(settles_at_milliseconds) + 2 * step_milliseconds;
@@ -429,9 +430,10 @@ fn look_again_in_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Resul
 }
 
 /// Looks at a payout on hold; runs every 24 hours. If the beneficiary can be paid, the payout is
-/// submitted again. It waits without end while the operator has to decide about the beneficiary's
-/// screening hits, and is refused once the operator has refused the beneficiary. If the beneficiary
-/// cannot be paid for another reason, the payout is refused once that has lasted 24 hours.
+/// submitted again. If the operator has to decide about the beneficiary's screening hits, the
+/// payout waits without end. If the operator has refused the beneficiary, the payout is refused. If
+/// the beneficiary cannot be paid for another reason, the payout gets the hold reason
+/// `Beneficiary`; if it has that already, it is refused.
 pub fn look_at_held(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -465,8 +467,8 @@ pub fn look_at_held(
     refuse_held(tx, now, services, &mut payout, code)
 }
 
-/// Schedules all payouts on hold to a beneficiary that is payable again. Those that are held for
-/// another reason are judged again too. They stay on hold while that reason lasts.
+/// Schedules all payouts on hold to a beneficiary that is payable again. Payouts that are held for
+/// another reason are judged again too, and stay on hold while that reason lasts.
 pub fn resume_held(
     tx: &mut dyn Tx,
     now: &mut Now,

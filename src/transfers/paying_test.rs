@@ -1,4 +1,4 @@
-//! More payouts on hold than one query reads.
+//! Tests `paying::resume_held` with more payouts on hold than one query reads.
 
 use super::paying;
 use crate::kernel::{Clock, Currency, Mode, Money, Now, Scope};

@@ -14,8 +14,9 @@ use crate::refunds::{self, AddressDeclaration, NewRefund, Refund};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Creates a refund of money in the ledger account `hold`, to the transfer's refund address.
-/// Without one the refund waits for an address. The transfer shows its newest refund.
+/// Creates a refund of money in the ledger account `hold`, to the transfer's refund address. If
+/// there is none, the refund waits for an address. The transfer then shows this refund instead of
+/// an earlier one.
 pub fn owe(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -98,7 +99,7 @@ pub fn refund_unmatched(
 }
 
 /// Records that the chain confirmed a refund: the money has left. A principal refund also ends its
-/// transfer as `refunded`. Whoever calls this has to check that the refund may be sent.
+/// transfer as `refunded`. The caller of this function has to check that the refund may be sent.
 pub fn confirm(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -137,8 +138,8 @@ pub fn confirm_simulated(
 /// Confirms a refund on the simulated chain; the refund's task calls this when it is due. Does
 /// nothing if the refund is completed or has no address, if screening or the bank's reports hold
 /// it, or if its transfer does not belong to the chain that is simulated now (see
-/// [`Transfer::is_simulated`]). A test net may have been configured or left out since the task was
-/// scheduled.
+/// [`Transfer::is_simulated`]). (A test net may have been configured or left out since the task was
+/// scheduled.)
 pub fn confirm_due(
     tx: &mut dyn Tx,
     now: &mut Now,

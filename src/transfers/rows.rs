@@ -161,8 +161,7 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
-/// A deposit address and one token contract: what arrived at the address and what left it in tokens
-/// of this contract, by the book.
+/// What arrived at a deposit address, and what left it, in tokens of one contract, by the book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressLine {
     pub transfer_id: Id<kind::Transfer>,

@@ -20,8 +20,8 @@ use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// The most paying addresses of one transfer that one transaction compares, however many deposits
-/// they made. If more paid, the payout is held, and the operator's approval covers the others.
+/// The most paying addresses of one transfer that are compared before a payout. If more paid, the
+/// payout is held, and the operator's clearance covers the others.
 pub const PAYERS_MAX: usize = 1_000;
 
 /// Screens everybody concerned: the sender, the beneficiary with the holder name that its bank
@@ -29,7 +29,7 @@ pub const PAYERS_MAX: usize = 1_000;
 /// stops payouts to a beneficiary with a hit. Answers whether the payout may go on: nobody is on a
 /// list, or the operator cleared everybody who is. It may not go on if the beneficiary cannot be
 /// paid for another reason, or if more than [`PAYERS_MAX`] addresses paid and the operator has not
-/// approved that.
+/// cleared that.
 pub fn screen_everybody(
     tx: &mut dyn Tx,
     now: &mut Now,

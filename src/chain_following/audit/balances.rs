@@ -18,15 +18,15 @@ use crate::store::{Cost, Tx};
 
 /// Addresses whose balances are compared together.
 const ADDRESSES_AT_ONCE: i64 = 500;
-/// How many times balances that differ from the book are read. A block above the cursor may have
-/// been replaced in between.
+/// How many times a balance that differs from the book is read. A block above the cursor may have
+/// been replaced while it was read, or the node may be behind.
 const BALANCE_TRIES: usize = 3;
 
 /// Which addresses of an account are looked at.
 pub(super) enum AddressSelection {
-    /// The next ones after a transfer; the first ones without it.
+    /// The next addresses after this transfer's; `None` means the first ones.
     After(Option<Id<kind::Transfer>>),
-    /// Those of these transfers.
+    /// The addresses of these transfers.
     Of(Vec<Id<kind::Transfer>>),
 }
 
@@ -113,7 +113,8 @@ impl ChainAudit<'_> {
         let mut left = (cursor, page);
         for tries in 0..BALANCE_TRIES {
             let (cursor, page) = &left;
-            // Another node each time, because a node that is behind shows an old balance.
+            // Another node is asked first each time, because a node that is behind shows an old
+            // balance.
             let balances = first_answer!(self, tries, node, self.balances_at(node, cursor, page))?;
             let mut again = Vec::new();
             for (held, (balance, (expected, fits))) in page.iter().zip(balances) {

@@ -16,7 +16,7 @@ use crate::reconcile::chain::{self as differences, BookMovement, ChainMovement, 
 use crate::store::{Cost, Tx};
 use crate::transfers;
 
-/// The audit mark is moved after this many blocks.
+/// The audit mark is moved after this many blocks, and at the end of the range.
 const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
 
 /// A movement that the filter showed.
@@ -102,8 +102,8 @@ impl ChainAudit<'_> {
                         reached.height,
                     )?;
                     differences::keep_found(tx, now, mode, name, &kept, &new)?;
-                    // Moves the mark only if it stands at `before`. Blocks that the operator named
-                    // usually lie elsewhere.
+                    // Moves the mark only if it stands at `before`. If the operator named the
+                    // blocks, it usually stands elsewhere.
                     rows::advance_audit(tx, mode, name, before, reached)?;
                     Ok(())
                 };
@@ -255,8 +255,8 @@ impl ChainAudit<'_> {
     }
 
     /// For each of these movements of the book, the movement that the final view has in the same
-    /// transaction at the same log index, if any. They are read from receipts, so no filter can
-    /// hide one.
+    /// transaction at the same log index, if any. The movements are read from receipts, so no
+    /// filter can hide one.
     pub(super) async fn in_receipts(
         &self,
         node: &dyn ChainNode,
@@ -302,9 +302,9 @@ impl ChainAudit<'_> {
         Ok(shown)
     }
 
-    /// If there are several nodes, asks each for movements of the book that the chain has not shown
-    /// yet, and adds what it finds to `shown`. Only what no node shows counts as missing. Faults of
-    /// nodes are logged.
+    /// If there are several nodes, asks each for the movements of the book that `shown` lacks, and
+    /// adds what it finds. So only what no node shows counts as missing. Faults of nodes are
+    /// logged.
     pub(super) async fn ask_others(
         &self,
         written: &[BookMovement],

@@ -1,7 +1,7 @@
-//! The chain audit: reads a real chain a second time, after the follower, and compares the book
-//! with it: movements by block, refunds by receipt, and balances of addresses. It corrects nothing.
-//! Differences are kept for the operator. The audit mark says up to which block the book was
-//! compared; it moves only over blocks that were read.
+//! The chain audit reads a real chain a second time, after the follower, and compares the book with
+//! it: movements block by block, then refunds by their receipts, then the balances of addresses. It
+//! corrects nothing and keeps differences for the operator. The audit mark says up to which block
+//! the movements were compared.
 //!
 //! The follower's lead is asked after all other nodes. A process that does not follow the chain
 //! does not know the lead: it asks the first configured node last. Balances come from the chain's
@@ -29,8 +29,8 @@ use crate::store::{Cost, Store, Tx};
 /// Pause before a node is asked for the next part, because the follower has precedence in the
 /// nodes' budgets.
 const PAUSE: Duration = Duration::from_millis(50);
-/// An audit goes back this far before the end of the last one, for refunds and new addresses. The
-/// last one may have missed what was added while it ran.
+/// For refunds and new addresses an audit goes back this far before the end of the last one, which
+/// may have missed what was added while it ran.
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
 /// Why the audit could not begin, or ended early.
@@ -81,8 +81,8 @@ pub struct AuditSummary {
     pub balance: Money,
 }
 
-/// Compares the book with the chain and keeps the differences. If it fails on the way, it keeps
-/// what it has compared so far.
+/// Compares the book with the chain and keeps the differences. If it fails on the way, it keeps the
+/// differences and the audit mark of what it has compared so far.
 pub async fn run_once(
     store: &Store,
     chain: &FollowedChain,
@@ -263,7 +263,8 @@ impl ChainAudit<'_> {
     }
 
     /// A log as a movement of the final view. A movement of the token in one of its former
-    /// contracts gets the configured contract, so that both count as the same token.
+    /// contracts gets the configured contract, so that both count as the same token. A movement of
+    /// another token gets no `units`.
     pub(super) fn shown(
         &self,
         log: &Log,

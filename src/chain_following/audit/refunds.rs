@@ -7,12 +7,12 @@ use crate::kernel::Now;
 use crate::reconcile::chain::{self as differences, BookMovement, FoundDifference, MovementRole};
 use crate::store::{Cost, Tx};
 
-/// Refunds that are compared together.
+/// The most refunds that are compared together.
 const REFUNDS_AT_ONCE: i64 = 50;
 
 impl ChainAudit<'_> {
-    /// Compares refunds that were completed from `since` on (Unix seconds). Their rows have the
-    /// transaction but no block, so their receipts are read.
+    /// Compares refunds that were completed from `since` on (Unix seconds). A refund's row has the
+    /// transaction but no block, so the transaction's receipt is read.
     pub(super) async fn refunds(
         &self,
         since: i64,
@@ -46,7 +46,8 @@ impl ChainAudit<'_> {
         }
     }
 
-    /// Keeps the differences of these refunds or addresses, in place of those kept before.
+    /// Keeps the differences that were found of these refunds or addresses, in place of those kept
+    /// before.
     pub(super) async fn keep_found(
         &self,
         subjects: HashSet<String>,

@@ -15,9 +15,9 @@ use crate::kernel::OperationError;
 use crate::reconcile::chain as differences;
 use crate::store::{Cost, Store, Tx};
 
-/// How long after a whole audit the next one is due.
+/// How long after the end of a complete audit the next one is due.
 const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
-/// How long after an audit began it is tried again, if it failed.
+/// How long after the beginning of a failed audit it is tried again.
 const RETRY_SECONDS: i64 = 600;
 /// How often the worker checks whether an audit is due.
 const LOOK_EVERY: Duration = Duration::from_secs(10);

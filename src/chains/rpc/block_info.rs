@@ -1,9 +1,9 @@
-//! A block over TRON's own HTTP interface, `/wallet/gettransactioninfobyblocknum`: all its
-//! transactions with their logs in one answer, for nodes without `eth_getBlockReceipts`.
+//! Reads the answer of `/wallet/gettransactioninfobyblocknum`, of TRON's own HTTP interface: all
+//! transactions of a block with their logs. It serves for nodes without `eth_getBlockReceipts`.
 //!
-//! The answer has no block hash. The header's is used, and the caller compares the transactions
-//! with the header's. Logs are numbered through the block in the order of its transactions, as the
-//! JSON-RPC numbers them.
+//! The answer has no block hash. The receipts get the header's hash, and the caller checks that all
+//! transactions of the header are among them. Logs are numbered through the block in the order of
+//! its transactions, as the JSON-RPC numbers them.
 
 use serde::Deserialize;
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_block_is_nothing() {
+    fn an_answer_that_is_not_of_the_block_is_not_read() {
         for body in ["{}", "[{\"id\":\"01\"}]", "{\"Error\":\"x\"}", ""] {
             assert_eq!(receipts(body.as_bytes(), &header(12)), None, "{body}");
         }

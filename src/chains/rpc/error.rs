@@ -58,7 +58,7 @@ impl RpcErrorBody {
         let is_about_tag =
             lower.split(|letter: char| !letter.is_alphanumeric()).any(|word| word.ends_with("tag"));
         match self.code {
-            // A contract's own words, which anybody can write: they say nothing of the node.
+            // A contract's own words, which anybody can write: they say nothing about the node.
             3 => NodeError::Refused(text),
             _ if says(&["revert"]) => NodeError::Refused(text),
             429 => NodeError::Limited(text),
@@ -119,7 +119,7 @@ mod tests {
             (-32000, "Monthly capacity limit exceeded", |error| {
                 matches!(error, NodeError::Limited(_))
             }),
-            // reth, Infura and Erigon.
+            // Texts of reth, Infura and Erigon.
             (-32602, "query exceeds max results 20000, retry with the range 1-10", |error| {
                 matches!(error, NodeError::TooMuch(_))
             }),

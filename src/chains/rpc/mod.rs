@@ -1,8 +1,8 @@
 //! One node, asked over the Ethereum JSON-RPC.
 //!
 //! Answers are not judged here, but in `verify`. `transport` sends the questions within the limits
-//! of the node's gateway, `error` classifies refusals, and `block_info` reads a block over TRON's
-//! own interface if the JSON-RPC cannot.
+//! of the node's gateway, `error` classifies refusals, and `block_info` reads a block's receipts as
+//! TRON's own interface writes them.
 
 mod block_info;
 mod error;
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use transport::{Answered, RpcRequest, Transport};
+use transport::{Answered, RpcQuestion, Transport};
 
 use super::address_bytes::AddressBytes;
 use super::blocks::{DEPRECATE_TOPIC, Data, Hash, Header, Log, Quantity, Receipt, TRANSFER_TOPIC};
@@ -44,12 +44,13 @@ fn hex(number: i64) -> String {
     format!("{number:#x}")
 }
 
-/// Bytes as the JSON-RPC writes them.
+/// Bytes in hexadecimal with `0x`, as the JSON-RPC writes them.
 fn prefixed(bytes: impl AsRef<[u8]>) -> String {
     format!("0x{}", crate::kernel::hex::encode(bytes))
 }
 
-/// `None` if the node refused the question: asking again would not help.
+/// `None` if the node refused the question, or its answer made no sense: asking again would not
+/// help.
 fn unless_refused<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -88,12 +89,13 @@ impl RpcNode {
     }
 
     /// Asks many questions whose answers have the same type. If the node refuses for a while, this
-    /// waits for it, because otherwise everything that the caller read before would be lost.
+    /// waits as [`Transport::ask`] does, because otherwise everything that the caller read before
+    /// would be lost.
     async fn many<T: DeserializeOwned>(
         &self,
-        requests: &[RpcRequest],
+        questions: &[RpcQuestion],
     ) -> Result<Vec<T>, NodeError> {
-        let answers = self.transport.ask(requests, true).await?;
+        let answers = self.transport.ask(questions, true).await?;
         answers.into_iter().map(|answer| self.read(answer)).collect()
     }
 
@@ -102,7 +104,7 @@ impl RpcNode {
         method: &'static str,
         params: Value,
     ) -> Result<T, NodeError> {
-        let mut answers = self.transport.ask(&[RpcRequest::new(method, params)], false).await?;
+        let mut answers = self.transport.ask(&[RpcQuestion::new(method, params)], false).await?;
         self.read(answers.pop().unwrap_or(Err(NodeError::Garbage("no answer".into()))))
     }
 
@@ -111,7 +113,8 @@ impl RpcNode {
         Ok(id.0.unsigned_abs())
     }
 
-    /// Calls a contract's function that has no arguments and returns a number or a truth value.
+    /// Calls a contract's function that has no arguments. `None` if it returned neither a number
+    /// nor a truth value.
     async fn call_number(
         &self,
         contract: &AddressBytes,
@@ -145,7 +148,7 @@ impl RpcNode {
         const BALANCE_SELECTOR: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
         let question = |address: &AddressBytes| {
             let data = [&BALANCE_SELECTOR[..], &[0; 12], address.as_slice()].concat();
-            RpcRequest::new(
+            RpcQuestion::new(
                 "eth_call",
                 json!([{ "to": prefixed(contract), "data": prefixed(data) }, "latest"]),
             )
@@ -158,13 +161,12 @@ impl RpcNode {
         answers.into_iter().map(read).collect()
     }
 
-    /// Whether each address holds some of the chain's own coin or has sent a transaction (on TRON:
-    /// is an activated account). Receiving tokens alone leaves no such trace; see
-    /// [`RpcNode::balances`]. TRON's accounts are asked for one by one.
+    /// Whether each address holds some of the chain's own coin, or has sent a transaction (on TRON:
+    /// is an activated account). Received tokens show only in [`RpcNode::balances`].
     async fn known_accounts(&self, addresses: &[AddressBytes]) -> Result<Vec<bool>, NodeError> {
         let asked = async |method: &'static str| {
             let question = |address: &AddressBytes| {
-                RpcRequest::new(method, json!([prefixed(address), "latest"]))
+                RpcQuestion::new(method, json!([prefixed(address), "latest"]))
             };
             let questions: Vec<_> = addresses.iter().map(question).collect();
             let answers = unless_refused(self.transport.ask(&questions, true).await)?;
@@ -200,9 +202,10 @@ impl RpcNode {
         header.ok_or_else(|| NodeError::Garbage("there is no newest block".into()))
     }
 
-    /// The newest block that cannot be replaced. Nodes older than java-tron 4.8.0 lack the tag
-    /// `finalized`; then TRON's own interface on the same host is asked for the last solidified
-    /// block, which is TRON's word for final. Nodes of other chains have to know the tag.
+    /// The newest block that cannot be replaced. Nodes of TRON before java-tron 4.8.0 lack the tag
+    /// `finalized`. They are asked over TRON's own interface on the same host for the last
+    /// solidified block, which is TRON's word for final. Nodes of other chains have to know the
+    /// tag.
     async fn final_block(&self) -> Result<FinalBlock, NodeError> {
         if !self.lacks_finalized.load(Ordering::Relaxed) {
             let header: Result<Option<Header>, NodeError> =
@@ -273,15 +276,13 @@ impl RpcNode {
     async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeError> {
         let questions: Vec<_> = numbers
             .iter()
-            .map(|number| RpcRequest::new("eth_getBlockByNumber", json!([hex(*number), false])))
+            .map(|number| RpcQuestion::new("eth_getBlockByNumber", json!([hex(*number), false])))
             .collect();
         self.many(&questions).await
     }
 
     /// Logs of the contracts in a range of blocks, with the headers of its first and last block.
-    /// `last` may be the header of block `to`, if the node has sent it already: then it is not
-    /// requested again. The header of any other block is ignored. `None` if the node lacks one of
-    /// the two blocks.
+    /// See [`ChainNode::range`].
     async fn range(
         &self,
         contracts: &[AddressBytes],
@@ -293,19 +294,19 @@ impl RpcNode {
         let topics = [TRANSFER_TOPIC.to_string(), DEPRECATE_TOPIC.to_string()];
         let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses,
             "topics": [topics] }]);
-        let header_request =
-            |number: i64| RpcRequest::new("eth_getBlockByNumber", json!([hex(number), false]));
+        let header_question =
+            |number: i64| RpcQuestion::new("eth_getBlockByNumber", json!([hex(number), false]));
         let last = last.filter(|last| last.number.0 == to).cloned();
-        let mut requests = Vec::with_capacity(3);
+        let mut questions = Vec::with_capacity(3);
         let is_first_known = from == to && last.is_some();
         if !is_first_known {
-            requests.push(header_request(from));
+            questions.push(header_question(from));
         }
-        requests.push(RpcRequest::new("eth_getLogs", filter));
+        questions.push(RpcQuestion::new("eth_getLogs", filter));
         if last.is_none() {
-            requests.push(header_request(to));
+            questions.push(header_question(to));
         }
-        let mut answers = self.transport.ask(&requests, false).await?.into_iter();
+        let mut answers = self.transport.ask(&questions, false).await?.into_iter();
         let mut next = || answers.next().unwrap_or(Err(NodeError::Garbage("no answer".into())));
         // The headers first: a node that lacks them may answer anything to the filter.
         let first: Option<Header> = if is_first_known { last.clone() } else { self.read(next())? };
@@ -330,14 +331,15 @@ impl RpcNode {
     async fn receipts_of(&self, transactions: &[Hash]) -> Result<Vec<Option<Receipt>>, NodeError> {
         let questions: Vec<_> = transactions
             .iter()
-            .map(|hash| RpcRequest::new("eth_getTransactionReceipt", json!([hash])))
+            .map(|hash| RpcQuestion::new("eth_getTransactionReceipt", json!([hash])))
             .collect();
         self.many(&questions).await
     }
 
     /// The receipts of all transactions of a block, without a filter. If `eth_getBlockReceipts`
-    /// does not give the whole block, TRON's own interface is asked, and finally each transaction
-    /// by itself. `None` if the node does not know all of the transactions.
+    /// does not give the whole block, TRON's own interface is asked (for a block with several
+    /// transactions), and finally each transaction by itself. `None` if the node does not know all
+    /// of the transactions.
     async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeError> {
         let is_whole = |receipts: &[Receipt]| {
             block.transactions.iter().all(|transaction| {
@@ -345,8 +347,8 @@ impl RpcNode {
             })
         };
         if !self.lacks_block_receipts.load(Ordering::Relaxed) {
-            let request = RpcRequest::new("eth_getBlockReceipts", json!([hex(block.number.0)]));
-            let answer = self.transport.ask(&[request], true).await?.pop();
+            let question = RpcQuestion::new("eth_getBlockReceipts", json!([hex(block.number.0)]));
+            let answer = self.transport.ask(&[question], true).await?.pop();
             match answer.map(|answer| self.read::<Option<Vec<Receipt>>>(answer)) {
                 Some(Ok(Some(receipts))) if is_whole(&receipts) => return Ok(Some(receipts)),
                 Some(Err(NodeError::MethodMissing(words))) => {
@@ -412,7 +414,7 @@ mod tests {
         json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error })
     }
 
-    /// A node that does not know the tag, and has no other path.
+    /// A node that does not know the tag `finalized`, and has no path beside that of the JSON-RPC.
     fn lacks_finalized(body: &str) -> (u16, &'static str, String) {
         let asked: Value = serde_json::from_str(body).unwrap();
         match asked.get("method") {
@@ -422,7 +424,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_node_of_tron_is_asked_for_its_solid_block() {
+    async fn only_a_node_of_tron_is_asked_for_its_solidified_block() {
         let other = node(lacks_finalized, false).await;
         for _ in 0..2 {
             let fault = other.final_block().await.unwrap_err();
@@ -434,7 +436,7 @@ mod tests {
         assert!(fault.to_string().contains("404"), "{fault}");
     }
 
-    /// Refuses every question about the first address; the last one has a balance.
+    /// Refuses every question about the first address; the third address has a balance.
     fn refuses_one_address(body: &str) -> (u16, &'static str, String) {
         let asked: Vec<Value> = serde_json::from_str(body).unwrap();
         let answer = |asked: &Value| {

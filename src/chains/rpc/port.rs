@@ -1,4 +1,4 @@
-//! The Ethereum JSON-RPC as a [`ChainNode`], and reading what contracts return by the ABI.
+//! [`RpcNode`] as a [`ChainNode`], and reading the texts that contracts return.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,7 +11,8 @@ use crate::chains::port::{
     BlockRange, ChainNode, FinalBlock, NodeAnswer, NodeError, SYMBOL_LENGTH_MAX,
 };
 
-/// `decimals()`, `deprecated()` and `symbol()`.
+/// How a call names the functions `decimals()`, `deprecated()` and `symbol()`: the first four bytes
+/// of the Keccak hash.
 const DECIMALS_SELECTOR: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
 const DEPRECATED_SELECTOR: [u8; 4] = [0x0e, 0x13, 0x6b, 0x19];
 const SYMBOL_SELECTOR: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_are_what_they_say() {
+    fn selectors_are_the_hashes_of_their_signatures() {
         use sha3::{Digest, Keccak256};
         for (signature, selector) in [
             ("symbol()", SYMBOL_SELECTOR),

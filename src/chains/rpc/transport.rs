@@ -1,8 +1,8 @@
 //! Sends questions to one node: in batches as large as it accepts, and no faster than its gateway
-//! allows. If the node refuses for a while, they can be sent again after that.
+//! allows. [`Transport::ask`] can wait for a node that refuses for a while.
 //!
-//! A question is one call of the JSON-RPC, which `budget` counts as a request. Here a request is an
-//! HTTP request: one question, or a batch of them.
+//! A question is one call of the JSON-RPC, or one POST to another path of the node; `budget` calls
+//! that a request. Here a request is an HTTP request: one question, or a batch of them.
 //!
 //! If one of several questions meets a limit, the answers before it are kept, and only the rest is
 //! asked again. If a batch is refused as a whole, in whatever words, its questions are asked one by
@@ -27,28 +27,28 @@ const ANSWER_SECONDS_MAX: u64 = 20;
 /// java-tron answers at most 25 MiB.
 const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
 /// Questions in one batch; java-tron takes 100.
-const BATCH_REQUESTS_MAX: usize = 50;
+const BATCH_SIZE_MAX: usize = 50;
 /// How long a node that refused a batch is asked one question at a time.
 const BATCH_REFUSED: Duration = Duration::from_secs(3_600);
 /// How long a node rests after HTTP 403 without `Retry-After`, because TRON's gateway bans a client
 /// for 30 s. After HTTP 429 and 503 without that header, it rests as after other faults.
 const REST_SECONDS_BANNED: u64 = 30;
-/// How long a node rests after another fault. Each further fault in a row doubles the rest, up to
-/// the longest.
+/// How long a node rests after any other fault of its own. Each further fault in a row doubles the
+/// rest, up to `REST_SECONDS_MAX`.
 const REST_SECONDS_MIN: u64 = 1;
 pub(super) const REST_SECONDS_MAX: u64 = 60;
-/// How long [`Transport::ask`] waits at most for a node that refuses for a while.
+/// How long after its beginning [`Transport::ask`] still waits for a node that refuses for a while.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One question, alone or in a batch.
-pub(super) struct RpcRequest {
+/// One call of the JSON-RPC.
+pub(super) struct RpcQuestion {
     method: &'static str,
     params: Value,
 }
 
-impl RpcRequest {
-    pub const fn new(method: &'static str, params: Value) -> RpcRequest {
-        RpcRequest { method, params }
+impl RpcQuestion {
+    pub const fn new(method: &'static str, params: Value) -> RpcQuestion {
+        RpcQuestion { method, params }
     }
 }
 
@@ -77,8 +77,8 @@ pub(super) struct Transport {
     next_id: AtomicU64,
     pause: Mutex<NodePause>,
     budget: Mutex<RequestBudget>,
-    /// The most questions that the node accepts in one request, as far as is known. It grows and
-    /// shrinks with what the node accepts.
+    /// The most questions that the node is sent in one request. It grows and shrinks with what the
+    /// node accepts.
     batch_max: AtomicUsize,
     /// Until when no batch is tried.
     singles_until: Mutex<Option<Duration>>,
@@ -99,7 +99,7 @@ impl Transport {
             pause: Mutex::default(),
             budget: Mutex::new(RequestBudget::new(limits, timer.now())),
             timer,
-            batch_max: BATCH_REQUESTS_MAX.into(),
+            batch_max: BATCH_SIZE_MAX.into(),
             singles_until: Mutex::default(),
             sent: AtomicU64::new(0),
         }
@@ -150,9 +150,10 @@ impl Transport {
             Some(self.timer.now() + BATCH_REFUSED);
     }
 
-    /// Notes what a result says about the node, and answers the result. After a fault of the
-    /// node's own it rests: for `retry_after_seconds`, if it refused because of a limit and gave a
-    /// time, otherwise longer with each fault in a row. A time of 0 counts as none given.
+    /// Notes what a result says about the node, and answers the result. After a fault of the node's
+    /// own, the node rests. If it refused because of a limit and gave a time, it rests for
+    /// `retry_after_seconds`, where 0 counts as no time. Otherwise it rests longer with each fault
+    /// in a row.
     pub fn note_result<T>(
         &self,
         outcome: Result<T, NodeError>,
@@ -190,8 +191,9 @@ impl Transport {
         self.sent.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Posts JSON to the node, or to another path of its host, and answers the body. HTTP errors
-    /// are classified; a body in the form of the JSON-RPC is read with any status but 429 and 503.
+    /// Posts JSON to the node, or to another path of its host, and answers the body. A body in the
+    /// form of the JSON-RPC is answered with any HTTP status but 429 and 503. Other HTTP errors
+    /// become a [`NodeError`].
     async fn exchange(
         &self,
         endpoint: &OutboundEndpoint,
@@ -264,16 +266,16 @@ impl Transport {
         self.exchange(&endpoint, body.to_string().into_bytes()).await
     }
 
-    /// Sends some questions in one request. If one meets a limit, only the answers before it are
-    /// returned. `Err` if none of them was answered.
-    async fn send(&self, requests: &[RpcRequest]) -> Result<Vec<Answered>, SendError> {
-        let first = self.next_id.fetch_add(requests.len() as u64, Ordering::Relaxed);
-        let bodies: Vec<Value> = requests
+    /// Sends some questions in one request. If one of them meets a limit, only the answers before
+    /// it are returned. `Err` if none was answered.
+    async fn send(&self, questions: &[RpcQuestion]) -> Result<Vec<Answered>, SendError> {
+        let first = self.next_id.fetch_add(questions.len() as u64, Ordering::Relaxed);
+        let bodies: Vec<Value> = questions
             .iter()
             .zip(first..)
-            .map(|(request, id)| {
-                json!({ "jsonrpc": "2.0", "id": id, "method": request.method,
-                "params": request.params })
+            .map(|(question, id)| {
+                json!({ "jsonrpc": "2.0", "id": id, "method": question.method,
+                "params": question.params })
             })
             .collect();
         let body = match bodies.as_slice() {
@@ -281,7 +283,7 @@ impl Transport {
             many => serde_json::to_vec(many),
         };
         let body = body.map_err(|error| NodeError::Garbage(error.to_string()))?;
-        let is_batch = requests.len() > 1;
+        let is_batch = questions.len() > 1;
         let bytes = match self.exchange(&self.endpoint, body).await {
             // A gateway without batches may refuse the HTTP request itself.
             Err(error @ NodeError::MethodMissing(_)) if is_batch => {
@@ -301,7 +303,7 @@ impl Transport {
                 return Ok(self.note_result(Err(NodeError::Garbage(error.to_string())), None)?);
             }
         };
-        if is_batch && (!is_list || responses.len() < requests.len()) {
+        if is_batch && (!is_list || responses.len() < questions.len()) {
             let error = match responses.iter().find_map(|response| response.error.as_ref()) {
                 Some(error) => error.classified(),
                 None => NodeError::Refused("fewer answers than questions".into()),
@@ -314,7 +316,7 @@ impl Transport {
                 error => SendError::BatchRefused(error),
             });
         }
-        let mut sorted: Vec<Option<Answered>> = requests.iter().map(|_| None).collect();
+        let mut sorted: Vec<Option<Answered>> = questions.iter().map(|_| None).collect();
         for response in &responses {
             // Some gateways answer a single question with another id.
             let place = if is_batch {
@@ -329,7 +331,7 @@ impl Transport {
                 }
                 (Some(error), _) => Err(error.classified()),
                 (None, Some(result)) => Ok(result.to_owned()),
-                // `"result": null` reads as none.
+                // An answer with `"result": null` is read as one without a result.
                 (None, None) => RawValue::from_string("null".into())
                     .map_err(|error| NodeError::Garbage(error.to_string())),
             });
@@ -353,16 +355,16 @@ impl Transport {
     }
 
     /// Asks questions in as few requests as the node accepts, and returns the answer to each. If
-    /// the node refuses for a while, this waits for it, at most for [`PATIENCE`], if `is_patient`
-    /// or if this call has some answers already. Otherwise it fails.
+    /// the node refuses for a while, this call waits for it (see `PATIENCE`) if `is_patient`, or if
+    /// it has some answers already. Otherwise it fails.
     pub async fn ask(
         &self,
-        requests: &[RpcRequest],
+        questions: &[RpcQuestion],
         mut is_patient: bool,
     ) -> Result<Vec<Answered>, NodeError> {
         let begun = self.timer.now();
-        let mut answers: Vec<Answered> = Vec::with_capacity(requests.len());
-        while answers.len() < requests.len() {
+        let mut answers: Vec<Answered> = Vec::with_capacity(questions.len());
+        while answers.len() < questions.len() {
             if let Some(left) = self.resting_for() {
                 if !is_patient || self.timer.now() + left > begun + PATIENCE {
                     return Err(NodeError::Resting);
@@ -370,12 +372,12 @@ impl Transport {
                 self.timer.sleep(left).await;
                 continue;
             }
-            let left = &requests[answers.len()..];
+            let unanswered = &questions[answers.len()..];
             let batch_max =
                 if self.takes_batches() { self.batch_max.load(Ordering::Relaxed) } else { 1 };
-            let count = batch_max.min(self.budget().batch_max()).clamp(1, left.len());
+            let count = batch_max.min(self.budget().batch_max()).clamp(1, unanswered.len());
             self.admit(count).await;
-            match self.send(&left[..count]).await {
+            match self.send(&unanswered[..count]).await {
                 Ok(part) => {
                     // The answers of a batch together can be too long even if none of them is.
                     let too_much =
@@ -387,10 +389,11 @@ impl Transport {
                         }
                         None => {
                             answers.extend(part);
-                            // A full batch was taken, also one of a single question: otherwise a
-                            // size that has shrunk to 1 would stay.
+                            // The node took a full batch, so the next may be larger. A single
+                            // question counts too: otherwise a size that has shrunk to 1 would
+                            // stay.
                             if count == batch_max {
-                                self.batch_max.fetch_min(BATCH_REQUESTS_MAX - 1, Ordering::Relaxed);
+                                self.batch_max.fetch_min(BATCH_SIZE_MAX - 1, Ordering::Relaxed);
                                 self.batch_max.fetch_add(1, Ordering::Relaxed);
                             }
                         }
@@ -454,7 +457,7 @@ mod tests {
     use super::super::scripted_gateway;
     use super::*;
 
-    /// Asks patiently, and moves the time whenever the transport waits for it.
+    /// Asks patiently, and moves the timer whenever the transport waits for it.
     async fn asked(
         script: scripted_gateway::GatewayScript,
     ) -> (Result<Vec<Answered>, NodeError>, Duration) {
@@ -462,7 +465,7 @@ mod tests {
         let endpoint = scripted_gateway::start(script).await;
         let limits = RequestLimits::default();
         let transport = Transport::new(scripted_gateway::client(), endpoint, limits, timer.clone());
-        let questions = [RpcRequest::new("eth_getTransactionReceipt", json!(["0x1"]))];
+        let questions = [RpcQuestion::new("eth_getTransactionReceipt", json!(["0x1"]))];
         let ask = transport.ask(&questions, true);
         tokio::pin!(ask);
         loop {
@@ -479,7 +482,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_node_that_refuses_for_good_is_given_up_whatever_it_says_of_when_to_come_again() {
+    async fn a_node_that_refuses_for_good_is_given_up_whatever_retry_after_says() {
         let scripts: [(&str, scripted_gateway::GatewayScript); 5] = [
             ("429, at once", |_| (429, "retry-after: 0\r\n", "busy".into())),
             ("503, at once", |_| (503, "retry-after: 0\r\n", "busy".into())),

@@ -1,6 +1,6 @@
-//! The chain of test mode, one for each account. Only blocks with a transaction exist, numbered as
-//! if there were a block every three seconds. A transaction becomes final by its age in business
-//! time, not by the blocks after it.
+//! The chain of test mode without a test net; each account has its own. Only blocks with a
+//! transaction exist, numbered about as if there were a block every three seconds. A transaction
+//! becomes final by its age in business time, not by the blocks after it.
 
 mod rows;
 
@@ -12,7 +12,8 @@ pub use rows::{find, last_block_time};
 
 /// Seconds between blocks, as on TRON.
 const BLOCK_SECONDS: i64 = 3;
-/// Confirmations of a block in the final view: 19 of TRON's 27 producers.
+/// Confirmations that a final block shows. On TRON a block is final once 19 of the 27 producers
+/// have made it or built on it.
 const CONFIRMATIONS_FINAL: i64 = 19;
 
 /// The address that simulated payers pay from.

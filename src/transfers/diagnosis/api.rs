@@ -67,7 +67,7 @@ fn deposits_of(
     Ok(found)
 }
 
-/// Whether the book alone can answer: nothing that a node says changes a completed deposit.
+/// Whether the book alone can answer: no answer of a node changes a completed deposit.
 fn is_known(deposits: &[Deposit]) -> bool {
     deposits.iter().any(|deposit| deposit.status == DepositStatus::Completed)
 }
@@ -89,7 +89,7 @@ pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFutur
         let name = chain.settings.name;
         let found = app.store.read(Cost::Point, move |tx| {
             let Some(transfer) = rows::find(tx, scope, id)? else { return Ok(None) };
-            // The nodes of one chain know nothing of another's transactions.
+            // The nodes of one chain do not know the transactions of another chain.
             if transfer.chain != name.as_str() || is_known(&deposits_of(tx, &transfer, &hash)?) {
                 return Ok(None);
             }

@@ -2,9 +2,9 @@
 //! changes nothing.
 //!
 //! A node is asked only if the book has no completed deposit of the transaction. If the book has a
-//! deposit of a movement and did not drop it, the book decides, and what the node shows of this
-//! movement is ignored. If there are several findings about a transaction, the order of
-//! [`DiagnosisCode`] decides which one is told.
+//! deposit of a movement, and that was not dropped, the book decides, and what the node shows of
+//! this movement is ignored. Of several findings about a transaction, the caller is told the one
+//! whose [`DiagnosisCode`] is listed first.
 
 pub mod api;
 pub mod message;
@@ -119,9 +119,10 @@ pub struct Finding {
     pub deposit_id: Option<Id<kind::Deposit>>,
     pub amount: Option<Money>,
     pub currency: Option<String>,
-    /// What is missing of the transfer's amount once this movement is final.
+    /// What is missing of the transfer's amount once this movement counts.
     pub short_by: Option<Money>,
-    /// By how much the block's time is after `expires_at`; `None` if it is not.
+    /// By how many seconds the block's time is after `expires_at`. `None` if it is not, or if that
+    /// does not matter for `code`.
     pub late_by_seconds: Option<i64>,
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,
@@ -161,7 +162,8 @@ fn short_after(transfer: &Transfer, amount: Money) -> Result<Option<Money>, Stor
     Ok((rest.units > 0).then_some(rest))
 }
 
-/// What the book says of a deposit; `contract` is that of its movement, where it is known.
+/// The finding about a deposit in the book. `contract` is the contract of its movement, if that is
+/// known.
 fn of_deposit(
     transfer: &Transfer,
     deposit: &Deposit,
@@ -169,7 +171,7 @@ fn of_deposit(
 ) -> Result<Finding, StoreError> {
     use Classification::{Exact, Late, Over, Partial, Unmatched, Unsupported};
     let missing = Some(funding::missing(transfer)?).filter(|missing| !missing.is_zero());
-    // It stays true if the payout then fails or comes back.
+    // This stays true if the payout then fails or comes back.
     let was_funded = transfer.status_history.last_at(TransferStatus::Funded).is_some();
     let late_by_seconds = late_by(transfer, deposit.block_time);
     let code = match (deposit.status, deposit.classification) {
@@ -278,7 +280,7 @@ pub fn judge(
     for deposit in deposits {
         let shown = movements.iter().find(|movement| movement.log_index == deposit.log_index);
         let contract = match deposit.contract {
-            // It may be another contract than the transfer's own: the configured one counts too.
+            // This may be another contract than the transfer's own: the configured one counts too.
             Some(contract) => Some(contract),
             None if deposit.asset == transfer.asset => Some(token_contract),
             None => shown.and_then(|movement| movement.contract),
@@ -424,12 +426,16 @@ mod tests {
         SeenTransaction { block, has_succeeded: true, movements }
     }
 
-    fn told(transfer: &Transfer, deposits: &[Deposit], seen: Option<&SeenTransaction>) -> Finding {
+    fn answer_of(
+        transfer: &Transfer,
+        deposits: &[Deposit],
+        seen: Option<&SeenTransaction>,
+    ) -> Finding {
         judge(transfer, TOKEN, deposits, seen, FOLLOWED).unwrap()
     }
 
     #[test]
-    fn what_the_book_knows_is_told_first() {
+    fn the_book_decides_before_a_node() {
         use Classification as C;
         use DepositStatus::{Completed, Failed, Initialized, Processing};
         use TransferStatus::{
@@ -471,7 +477,8 @@ mod tests {
                 Some(6_000_000),
                 None,
             ),
-            // The rest came, or the caller quoted anew for what had come.
+            // The rest came, or the caller resolved the hold with a new quote lock for what had
+            // come.
             (&[Funded], 10_000_000, Completed, Some(C::Partial), in_time, Credited, None, None),
             (
                 &[FundingHold, Funded],
@@ -534,7 +541,7 @@ mod tests {
         {
             let transfer = transfer(statuses, received);
             let deposit = deposit(&transfer, status, classification, time);
-            let finding = told(&transfer, std::slice::from_ref(&deposit), None);
+            let finding = answer_of(&transfer, std::slice::from_ref(&deposit), None);
             let facts = (
                 finding.code,
                 finding.short_by.map(|short| short.units),
@@ -553,14 +560,14 @@ mod tests {
             reason_code: Some(ReasonCode::Dropped),
             ..deposit(&transfer, Failed, None, in_time)
         };
-        assert_eq!(told(&transfer, std::slice::from_ref(&dropped), None).code, NotFound);
+        assert_eq!(answer_of(&transfer, std::slice::from_ref(&dropped), None).code, NotFound);
         let back = seen(
             60,
             false,
             vec![SeenMovement { log_index: 3, ..movement(SeenToken::Ours, OURS, 4_000_000) }],
         );
         assert_eq!(
-            told(&transfer, std::slice::from_ref(&dropped), Some(&back)).code,
+            answer_of(&transfer, std::slice::from_ref(&dropped), Some(&back)).code,
             Confirming,
             "it came back"
         );
@@ -568,9 +575,9 @@ mod tests {
 
     /// A transfer can be paid in the contract that its caller was shown and in the configured one.
     #[test]
-    fn the_contract_that_is_told_is_the_one_that_moved() {
+    fn a_finding_names_the_contract_that_moved() {
         let transfer = transfer(&[TransferStatus::Funded], 10_000_000);
-        for (kept, told_contract) in [(None, TOKEN), (Some(TOKEN), TOKEN), (Some(OTHER), OTHER)] {
+        for (kept, expected) in [(None, TOKEN), (Some(TOKEN), TOKEN), (Some(OTHER), OTHER)] {
             let paid = Deposit {
                 contract: kept,
                 ..deposit(
@@ -580,13 +587,13 @@ mod tests {
                     EXPIRES_AT,
                 )
             };
-            let finding = told(&transfer, &[paid], None);
-            assert_eq!((finding.code, finding.contract), (Credited, Some(told_contract)));
+            let finding = answer_of(&transfer, &[paid], None);
+            assert_eq!((finding.code, finding.contract), (Credited, Some(expected)));
         }
     }
 
     #[test]
-    fn what_a_node_tells_is_judged_by_token_address_and_depth() {
+    fn what_a_node_shows_is_judged_by_token_address_and_depth() {
         let transfer = transfer(&[], 3_000_000);
         let other = |symbol: &str| SeenToken::Other { symbol: Some(symbol.into()) };
         let fails = SeenTransaction { has_succeeded: false, ..seen(40, true, vec![]) };
@@ -651,7 +658,7 @@ mod tests {
             ),
         ];
         for (what, seen, code) in table {
-            let finding = told(&transfer, &[], seen.as_ref());
+            let finding = answer_of(&transfer, &[], seen.as_ref());
             assert_eq!((finding.code, finding.deposit_id), (code, None), "{what}");
             let names_address = finding.to_address.is_some();
             assert_eq!(
@@ -661,7 +668,7 @@ mod tests {
             );
             assert!(!message(&transfer, &finding).is_empty(), "{what}");
         }
-        let look_alike = told(
+        let look_alike = answer_of(
             &transfer,
             &[],
             Some(&seen(40, true, vec![movement(SeenToken::LookAlike, OURS, 5)])),
@@ -671,13 +678,16 @@ mod tests {
             (None, None, Some(OTHER)),
             "its amount is no money"
         );
-        let named =
-            told(&transfer, &[], Some(&seen(40, true, vec![movement(other("USDC"), OURS, 5)])));
+        let named = answer_of(
+            &transfer,
+            &[],
+            Some(&seen(40, true, vec![movement(other("USDC"), OURS, 5)])),
+        );
         assert_eq!((named.amount, named.currency.as_deref()), (Some(usdt(5)), Some("USDC")));
     }
 
     #[test]
-    fn of_several_things_the_first_in_precedence_is_told() {
+    fn of_several_findings_the_first_code_is_the_answer() {
         let order = [
             "credited",
             "confirming",
@@ -697,7 +707,7 @@ mod tests {
         ];
         assert_eq!(DiagnosisCode::WORDS, order);
         let transfer = transfer(&[], 0);
-        // Each of these movements, before and behind every later one.
+        // Each of these movements is judged with every later one, in both orders.
         let other = SeenToken::Other { symbol: None };
         let table = [
             (movement(SeenToken::Ours, OURS, 5), NotCredited),
@@ -712,14 +722,17 @@ mod tests {
                 for movements in
                     [vec![first.clone(), later.clone()], vec![later.clone(), first.clone()]]
                 {
-                    assert_eq!(told(&transfer, &[], Some(&seen(40, true, movements))).code, *code);
+                    assert_eq!(
+                        answer_of(&transfer, &[], Some(&seen(40, true, movements))).code,
+                        *code
+                    );
                 }
             }
         }
-        // What the book knows of one movement stands before what a node tells of the next.
+        // What the book has of one movement comes before what a node shows of another.
         let exact =
             deposit(&transfer, DepositStatus::Completed, Some(Classification::Exact), EXPIRES_AT);
         let beside = seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 5)]);
-        assert_eq!(told(&transfer, &[exact], Some(&beside)).code, Credited);
+        assert_eq!(answer_of(&transfer, &[exact], Some(&beside)).code, Credited);
     }
 }
