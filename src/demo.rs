@@ -1,6 +1,6 @@
 //! `hundi demo`: makes a payout in six steps, with a server and a webhook receiver of its own. The
-//! receiver verifies the signatures. The demo prints each webhook as it arrives, and checks the
-//! book. It then prints links to look at, and stays up until a signal such as Ctrl-C.
+//! receiver verifies the signatures. The demo prints each event that arrives, and checks the book.
+//! Without `--once` it then prints links to look at, and stays up until a signal such as Ctrl-C.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ struct Inbox {
     secret: Mutex<String>,
     /// Type and `linked_id` of each event, once.
     events: Mutex<Vec<(String, String)>>,
-    /// How many requests had a signature that does not verify.
+    /// How many requests did not verify.
     refused: Mutex<u32>,
     arrived: Notify,
     style: Style,
@@ -90,11 +90,11 @@ struct DemoSetup {
 }
 
 /// Runs the demo; `Ok` only when the UTR and its webhooks arrived. Unless `once`, it waits for a
-/// viewer before the deposit, and serves until a signal ends it. Its folder is removed however it
-/// ends.
+/// viewer before the deposit, and serves until a signal ends it. Its folder is removed when this
+/// function ends.
 pub async fn run(once: bool) -> Result<(), String> {
-    // Signals are watched before the folder is made, so that none of them ends the process without
-    // removing the folder.
+    // Signals are watched before the folder is made, so that none of these ends the process before
+    // the folder is removed.
     let mut signals = EndSignals::watch().map_err(|error| format!("signals: {error}"))?;
     let folder = TemporaryFolder::new()?;
     let flags = Flags {
@@ -432,13 +432,13 @@ impl Inbox {
         mac.update(format!("{id}.{timestamp}.").as_bytes());
         mac.update(body);
         let computed = STANDARD.encode(mac.finalize().into_bytes());
-        let matches = signatures.split(' ').filter_map(|entry| entry.strip_prefix("v1,"));
-        let signed = matches.into_iter().any(|entry| {
+        let given = signatures.split(' ').filter_map(|entry| entry.strip_prefix("v1,"));
+        let is_signed = given.into_iter().any(|entry| {
             bool::from(subtle::ConstantTimeEq::ct_eq(entry.as_bytes(), computed.as_bytes()))
         });
         let age =
             timestamp.parse::<i64>().map(|at| (Clock::System.milliseconds() / 1000 - at).abs());
-        signed && age.is_ok_and(|age| age <= 300)
+        is_signed && age.is_ok_and(|age| age <= 300)
     }
 }
 

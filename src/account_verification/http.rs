@@ -9,16 +9,16 @@
 //!
 //! | `status` | meaning | what becomes of the beneficiary |
 //! |---|---|---|
-//! | `found` | that holder's NRE account | names are compared; if none came, the operator decides |
+//! | `found` | an NRE account | names are compared; if none came, the operator decides |
 //! | `not_found`, `closed` | no such account that can be paid | `rejected`, `account_invalid` |
 //! | `not_nre` | not an NRE account | `rejected`, `account_not_nre` |
 //! | `unknown` | the service cannot say now | asked again after an hour |
 //!
-//! Anything else (another status code, another shape, no answer in time) is no answer and is asked
-//! again with growing pauses. `name` is what the caller gave; a service that compares names itself
-//! may use it. The question must change nothing at the service, because it may be asked twice. A
-//! penny drop (a payment of INR 1 that shows the holder's name) is unsuitable, because it fails for
-//! NRE accounts.
+//! Anything else (another status code, another shape, no answer in time) is no answer, and the
+//! question is asked again with growing pauses. `name` is what the caller gave; a service that
+//! compares names itself may use it. The question must change nothing at the service, because it
+//! may be asked twice. A penny drop (a payment of INR 1 that shows the holder's name) is
+//! unsuitable, because it fails for NRE accounts.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use super::{
 use crate::kernel::within;
 use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 
-/// The longest that one question may take, whatever the settings say. The worker's lease is longer.
+/// The greatest `deadline_milliseconds`. The lease of a look-up is longer.
 pub const DEADLINE_MILLISECONDS_MAX: u64 = 20_000;
 const DEADLINE_MILLISECONDS_DEFAULT: u64 = 10_000;
 /// The most bytes of an answer.
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_answer_has_its_meaning_and_anything_else_is_none() {
+    fn each_status_has_its_answer_and_anything_else_is_unanswered() {
         use AccountAnswer::{AccountInvalid, AccountNotNre, Name, Unknown};
         for (body, answer) in [
             (

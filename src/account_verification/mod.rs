@@ -104,8 +104,8 @@ pub trait AccountVerifier: Send + Sync {
     /// Called inside a transaction: answers at once, or says that the network or a person is
     /// needed.
     fn check(&self, question: &AccountQuestion) -> AccountCheck;
-    /// Asks the network what `check` could not answer. A worker calls it, outside any
-    /// transaction; it may ask the same question twice.
+    /// Asks the network what `check` could not answer. A worker calls this outside any transaction,
+    /// and may ask the same question twice.
     fn look_up<'a>(&'a self, _question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
         Box::pin(std::future::ready(LookedUp::Unanswered {
             reason: "not_configured",

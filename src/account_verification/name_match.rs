@@ -1,11 +1,11 @@
-//! Compares the name that a caller gave with the account holder's name as banks return it. It
-//! allows for the habits of Indian names: initials, any order, honorifics, relatives (S/O), joined
-//! and split given names, transliteration, joint holders, truncation.
+//! Compares the *given* name, which is the caller's, with the *held* name: the account holder's, as
+//! the bank has it. It allows for the habits of Indian names: initials, any order, honorifics,
+//! relatives (S/O), joined and split first names, transliteration, joint holders, truncation.
 //!
 //! Words pair up one to one. A pair is the same word, the same word in another spelling, an
 //! initial, or a near miss (one letter differs, which may be another name: Rajesh and Rakesh). The
-//! table `judge` turns the pairs and the words left over into a score. A common surname alone never
-//! identifies anybody.
+//! function `judge` turns the pairs and the words left over into a score. A common surname alone
+//! identifies nobody.
 
 use super::NameMatch;
 use super::persons::{Person, are_compared_in_full, persons};
@@ -47,12 +47,12 @@ impl NameThresholds {
 const CHARACTERS_MAX: usize = 200;
 /// Banks' name fields hold at least this many characters, so a shorter name was not cut.
 const FIELD_CHARACTERS_MIN: usize = 18;
-/// In words of at least this many letters, one differing letter may be a mistake.
+/// In words whose sounds have at least this many letters, one differing letter may be a mistake.
 const NEAR_LETTERS_MIN: usize = 5;
 
 /// Endings of respect and kinship that one side may leave out: Sureshbhai, Ushaben, Guruji.
 const ENDINGS: &[&str] = &["bhai", "ben", "behen", "ji", "garu"];
-/// Surnames and middle names that are so common that one alone identifies nobody.
+/// Surnames and middle names so common that one alone identifies nobody.
 const COMMON: &[&str] = &[
     "kumar",
     "kumari",
@@ -165,7 +165,8 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
             .fold(0.0, f64::max)
     });
     let score = of_each.reduce(f64::min).unwrap_or(0.0);
-    // The bank has to know all of the name that is asked for, and nobody looked at the rest.
+    // If some of the given name was not compared, the names agree at most in part, by the default
+    // thresholds.
     Some(if are_compared_in_full(&asked) { score } else { score.min(0.70) })
 }
 
@@ -309,13 +310,14 @@ fn compare_persons(asked: &Person, holder: &Person, may_be_cut: bool) -> f64 {
     for (one, two) in [(&asked.titled, &holder.words), (&asked.words, &holder.titled)] {
         let (one, two) = (joined(one, two), joined(two, one));
         // Here the titles of one side count as words of its name, and those of the other side do
-        // not. It is tried if some word was joined, or left out as a title.
+        // not. The score counts only if some word was joined, or left out as a title.
         if one.len() < asked.titled.len() || two.len() < holder.titled.len() {
             score = score.max(judge(&one, &two, &asked.relatives, &holder.relatives));
         }
     }
     let score = if may_be_cut { score.max(cut_score(&left, &right)) } else { score };
-    // The head of a family is another account holder than the family, whatever the names.
+    // The head of a family is another account holder than the family, so the names agree at most in
+    // part, by the default thresholds.
     if asked.is_family == holder.is_family { score } else { score.min(0.70) }
 }
 
@@ -346,8 +348,8 @@ fn judge(
     let is_common = |word: &String| COMMON.iter().any(|common| sound(common) == sound(word));
     let is_strong =
         tally.same.iter().filter_map(|(i, _, _)| left.get(*i)).any(|word| !is_common(word));
-    // Words of a relative's name may be left out, and so may an initial, or Mohammed, beside a name
-    // that says who it is.
+    // Words of a relative's name may be left out. Beside a word that identifies the person, so may
+    // an initial, or a Mohammed that begins a name of three words or more.
     let optional = |words: &[String], place: usize, others: &[String]| {
         words.get(place).is_some_and(|word| {
             others.iter().any(|other| matches!(pair(word, other), Some(Pair::Same(_))))
@@ -433,7 +435,7 @@ mod tests {
         ("José Fernandes", "JOSE FERNANDES", M),
         ("Anand-Kumar Nair", "ANAND KUMAR NAIR", M),
         ("Madonna", "MADONNA", M),
-        // Two holders whose names meet as "a/c" or "m/s" do.
+        // Where the names of these two holders meet, the text looks like "m/s" or "a/c".
         ("Ram Sharma", "RAM/SITA SHARMA", M),
         ("Rama Nair", "RAMA/CHITRA NAIR", M),
         ("Chitra Nair", "RAMA/CHITRA NAIR", M),
@@ -495,7 +497,7 @@ mod tests {
         ("Ravi Rao/Uma Rao/Hari Rao/Sita Rao", "RAVI RAO/UMA RAO/HARI RAO/GITA RAO", X),
         ("Ravi Rao/Uma Rao/Hari Rao/Sita Rao", "RAVI RAO/UMA RAO/HARI RAO/SITA RAO", M),
         ("Ravi Rao/Uma Rao/Hari Rao/Sita Rao/Anil Dey", "RAVI RAO/UMA RAO/HARI RAO/SITA RAO", X),
-        // Nobody compared the sixth person.
+        // The sixth person is not compared.
         (
             "Ravi Rao/Uma Rao/Hari Rao/Sita Rao/Gita Rao/Anil Dey",
             "RAVI RAO/UMA RAO/HARI RAO/SITA RAO/GITA RAO",
@@ -620,7 +622,9 @@ mod tests {
             prop_assert_eq!(compare(&name, &name, &NameThresholds::default()).name_match, wanted);
         }
         #[test]
-        fn a_name_matches_itself_in_another_order_and_with_a_title(words in prop::collection::vec(plain_word(), 1..4)) {
+        fn a_name_matches_itself_in_another_order_and_with_a_title(
+            words in prop::collection::vec(plain_word(), 1..4),
+        ) {
             let held = format!("MRS. {}",
                 words.iter().rev().map(|word| word.to_uppercase()).collect::<Vec<_>>().join(" "));
             prop_assert_eq!(compare(&words.join(" "), &held, &NameThresholds::default()).name_match,

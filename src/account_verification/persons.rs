@@ -64,7 +64,7 @@ pub(super) struct Person {
     /// Words of a relative's or guardian's name. The other side may have them in the name, or leave
     /// them out.
     pub(super) relatives: Vec<String>,
-    /// It is a Hindu undivided family (HUF), which is another account holder than its head.
+    /// The holder is a Hindu undivided family (HUF), which is another account holder than its head.
     pub(super) is_family: bool,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn persons(name: &str) -> Vec<Person> {
     text = replace_mark(&text, "m/s", &[], " ");
     // The control character U+0001 stands for a relation; the relative's name follows it.
     for relation in RELATIONS {
-        // A whole word, perhaps with dots: "s/o", " S/O. ".
+        // As whole words, perhaps with a dot or colon behind: " s/o ", " s/o.", " s/o:".
         text = text
             .replace(&format!(" {relation} "), " \u{1} ")
             .replace(&format!(" {relation}."), " \u{1} ")
@@ -87,11 +87,11 @@ pub(super) fn persons(name: &str) -> Vec<Person> {
         .split('/')
         .map(person)
         .filter(|person| !person.words.is_empty())
-        // One more, by which the comparison sees that there are too many.
+        // One more than is compared, so that `are_compared_in_full` sees that there are too many.
         .take(HOLDERS_MAX + 1)
         .collect();
-    // "PRIYA AND RAJESH SHARMA" shares the surname; a lone given name is completed by the other
-    // holder's.
+    // In "PRIYA AND RAJESH SHARMA" both have the surname, so a name of one word gets the first
+    // surname of the others.
     let surname = found
         .iter()
         .filter(|person| person.words.len() > 1)
@@ -137,7 +137,7 @@ fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
     } else {
         0
     };
-    // A name of honorifics only is a name: Kumari, Sri.
+    // Of honorifics alone, the last one is a name: Kumari, Sri.
     let kept = all
         .get(honorifics..)
         .filter(|rest| !rest.is_empty())
@@ -145,7 +145,7 @@ fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
         .unwrap_or_default();
     let mut words: Vec<String> = Vec::new();
     for word in kept {
-        // Not "mm" or "kkk": nobody writes equal initials so.
+        // One letter repeated, such as "mm" or "kkk", is not taken for initials.
         let is_one_letter_repeated =
             word.bytes().all(|byte| word.as_bytes().first() == Some(&byte));
         let is_initials = !is_one_letter_repeated
@@ -157,7 +157,7 @@ fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
             None => words.push((*word).to_owned()),
         }
     }
-    // One more, as for the holders.
+    // One more than is compared, as with the holders.
     words.truncate(WORDS_MAX + 1);
     words
 }

@@ -1,4 +1,4 @@
-//! The accounts of test mode: the last digits of the account number decide.
+//! The accounts of test mode: the last four digits of the account number decide.
 
 use secrecy::ExposeSecret;
 

@@ -283,7 +283,7 @@ pub fn update(
         name_words::keep_more(tx, beneficiary.scope, beneficiary.id.any(), &name)?;
         beneficiary.name = name;
     }
-    // Even if the code stays the same: the directory may know it by now.
+    // Looked up even if the code stays the same: the directory may know it by now.
     let ifsc = change.ifsc.unwrap_or_else(|| beneficiary.ifsc.clone());
     set_ifsc(&mut beneficiary, services, ifsc);
     beneficiary.email = change.email.over(beneficiary.email);

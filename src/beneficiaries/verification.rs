@@ -111,9 +111,10 @@ pub fn screening_answer(
     })
 }
 
-/// Screens a beneficiary again, because the lists changed or a payout is to be instructed. One that
-/// is active and no longer clear is not paid until the operator decides. Others are screened with
-/// their next check, and when they become active.
+/// Screens an active beneficiary again, because the lists changed or a payout is to be instructed.
+/// If screening is no longer clear, the beneficiary is not paid until the operator decides.
+/// Beneficiaries in other statuses are screened with their next check, and before the operator
+/// activates them.
 pub fn rescreen(
     tx: &mut dyn Tx,
     now: &mut Now,

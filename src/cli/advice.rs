@@ -115,7 +115,8 @@ fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
                 .into(),
         );
     }
-    // Two members of one name would let two readers see different documents under one signature.
+    // `parse` refuses two members of one name. They would let two readers see different documents
+    // under one signature.
     body::parse(bytes).map_err(|refusal| {
         let messages: Vec<&str> =
             refusal.entries().iter().map(|entry| entry.message.as_str()).collect();

@@ -16,7 +16,7 @@ use crate::tls::platform_roots;
 /// that wait is added.
 const ANSWER_SECONDS_MAX: u64 = 15;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How many times a POST is sent at most, while no answer comes or the answer says to try again.
+/// The most times that a POST is sent while no answer comes or the answer says to try again.
 const ATTEMPTS_MAX: u32 = 6;
 const ADDRESS_HINT: &str = "HUNDI_BASE_URL or --base-url is the address";
 /// The variable with the key. As with every secret, `HUNDI_API_KEY_FILE` may name a file with it.
@@ -51,10 +51,10 @@ pub struct ApiCaller {
     key: SecretString,
 }
 
-/// Why a call returned no object.
+/// Why a call returned no JSON.
 pub enum CallError {
-    /// No answer, or one that may be different later: 429, 5xx, `resource_locked`.
-    /// `retry_after_seconds` is the answer's `Retry-After`.
+    /// No answer that can be read, or one that may be different later: 429, 5xx,
+    /// `resource_locked`. `retry_after_seconds` is the answer's `Retry-After`.
     Transient { message: String, retry_after_seconds: Option<u64> },
     /// An answer that stays the same at every attempt.
     Refused { http_status: u16, message: String },

@@ -8,7 +8,7 @@ use crate::kernel::AnyId;
 use crate::operator::OperatorDecision;
 
 /// Decide what only the operator may: about a sender, a beneficiary, a transfer under review, an
-/// unmatched deposit, or a payout
+/// unmatched deposit, a payout, or a refund that screening holds
 #[derive(Args)]
 pub struct Decide {
     /// The object's ID

@@ -47,8 +47,8 @@ async fn run(command: DepositsCommand) -> Result<(), String> {
     let hash = Hash::parse(&hash)
         .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
     let app = open_beside(&database).await?;
-    // The amount is known only once the nodes have shown the transaction. So wherever a second
-    // person may be needed, one is needed here, whatever the amount.
+    // The amount is known only once the nodes have shown the transaction. So with
+    // `four_eyes_above`, a second person is needed here whatever the amount.
     let by = by.both(&approver, &app).await?;
     // The decision is recorded before the nodes are asked, because nothing may be credited without
     // one. It stays recorded if nothing is credited.

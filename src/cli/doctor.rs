@@ -46,7 +46,7 @@ impl Doctor {
 enum PartError {
     /// The service refuses to start with it.
     Stops(String),
-    /// The service starts, but refuses requests that need the part.
+    /// The service starts, but what needs the part is refused or not safe.
     Fails(String),
 }
 
@@ -156,7 +156,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     }
 }
 
-/// How many payouts wait for the operator because of what the bank reported, if any do.
+/// A line with how many payouts wait for the operator because of the bank, if any do.
 async fn awaiting_operator(config: &Config) -> Option<String> {
     let database = config.database.clone();
     let read = move || database.examine(|tx| Ok(journal::awaiting_operator(tx, usize::MAX)?.len()));
@@ -344,7 +344,7 @@ async fn check_host(text: &str) -> Result<String, PartError> {
     }
 }
 
-/// Whether the file system of a folder has space left.
+/// Whether the file system of a folder has enough space left.
 fn has_space(watched: &WatchedFolder) -> Result<String, PartError> {
     let of = watched.of;
     let space = disk::space(&watched.folder)

@@ -1,4 +1,5 @@
-//! `hundi keys`: makes, lists and revokes API keys.
+//! `hundi keys`: makes, lists and revokes API keys, and changes the encryption key
+//! (`rotate_encryption.rs`).
 
 use std::io::Write;
 

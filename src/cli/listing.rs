@@ -1,4 +1,4 @@
-//! How commands list things: columns for people, with times that people read, or JSON for programs.
+//! How commands list things: tab-separated columns with readable times, or JSON for programs.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -85,7 +85,7 @@ pub fn time_text(at: i64, zone: &TimeZone) -> String {
     if local == utc { utc } else { format!("{local} ({utc})") }
 }
 
-/// What a command says after its rows, as an error, if there are more than it shows.
+/// The error with which a command ends after its rows, if there are more than it shows.
 pub fn more_than(rows_max: usize) -> String {
     format!("there are more than {rows_max}; only these are shown")
 }

@@ -368,7 +368,7 @@ mod tests {
     use crate::{audit, decisions, keys};
     use clap::CommandFactory;
 
-    /// The commands without commands of their own, by their whole names.
+    /// The commands without subcommands, by their full names.
     fn leaves<'c>(
         command: &'c clap::Command,
         name: &str,

@@ -1,5 +1,5 @@
-//! Makes the person who runs a command prove who they are, by the operator's password and the code
-//! of a second factor.
+//! Makes the person who runs a command prove who they are, by the operator's password and, if the
+//! operator has a second factor, its code.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: usize = 4_096;
 
 impl ByArgs {
     /// Who decides. If decisions may need a second person (`four_eyes_above`), this asks for the
-    /// password, as [`ByArgs::proven`] does: otherwise one person could decide twice under two
+    /// password as [`ByArgs::proven`] does. Otherwise one person could decide twice, under two
     /// names.
     pub(super) async fn proven_if_four_eyes(&self, app: &App) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
@@ -48,8 +48,8 @@ impl ByArgs {
         prove(&by, store, services).await
     }
 
-    /// Like [`ByArgs::proven`], for a command that cannot wait for a second person: if one is
-    /// needed, both prove at once who they are.
+    /// Like [`ByArgs::proven_if_four_eyes`], for a command that cannot wait for a second person:
+    /// with `four_eyes_above`, both persons prove now who they are.
     pub(super) async fn both(
         &self,
         approver: &ApproverArgs,

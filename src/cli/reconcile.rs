@@ -85,7 +85,7 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
         let what = format!("{} on {}", mode.as_str(), name.as_str());
         match audit::run_once(&store, &chain, asked).await {
             Ok(compared) => print(&line(&what, &compared))?,
-            // Until the service has run there is nothing to compare.
+            // Until the service has followed the chain there is nothing to compare.
             Err(AuditError::NeverFollowed) => {
                 print(&format!("{what}: {}", AuditError::NeverFollowed))?
             }

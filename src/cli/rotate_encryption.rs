@@ -11,8 +11,8 @@ use crate::key_rotation::{self, Begun, Survey};
 use crate::secrets::{self, KEY_NEEDED};
 use crate::store::failpoint;
 
-/// The most passes over all values. Another pass is needed only if a value changed during the last
-/// one, or if a node's clock differed by more than a second.
+/// The most passes over all values. Another pass is needed only if a value changed while it was
+/// being sealed anew, or if a node's clock differs by more than a second.
 const PASSES_MAX: u32 = 10;
 
 const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \

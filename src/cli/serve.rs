@@ -302,8 +302,8 @@ fn first_key_path(database: &Database) -> PathBuf {
     }
 }
 
-/// Warns of unsafe settings: daily request limits of chain endpoints that polls alone use up, and
-/// settings of the database server that a connection cannot change.
+/// Warns of daily request limits of chain endpoints that polls alone use up, and of unsafe settings
+/// of the database server that a connection cannot change.
 async fn warn_of_settings(config: &Config) {
     for chain in [&config.test_chain, &config.live_chain].into_iter().flatten() {
         chain.limit_notes().iter().for_each(|note| tracing::warn!("{note}"));

@@ -8,7 +8,7 @@ use super::print;
 
 /// How long one request waits for the event, in seconds.
 const WAIT_SECONDS: u64 = 20;
-/// How many requests wait for the event, one after another.
+/// The most requests that wait for the event, one after another.
 const WAITS_MAX: usize = 6;
 
 /// Make an event happen in test mode

@@ -75,13 +75,12 @@ pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Decision>, StoreErro
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// Whether somebody was ever created with `hundi operators create`. From then on only those who
-/// were created may decide.
+/// Whether somebody was ever created with `hundi operators create`.
 pub fn is_any_operator(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(tx.row("SELECT number FROM operators LIMIT 1", &[])?.is_some())
 }
 
-/// The role of the operator with this name, unless disabled.
+/// The role of the operator with this name; `None` if there is none, or if they are disabled.
 pub fn role_of(tx: &mut dyn Tx, name: &str) -> Result<Option<Role>, StoreError> {
     let found = tx.row(
         "SELECT role FROM operators WHERE name = ?1 AND is_disabled = ?2",

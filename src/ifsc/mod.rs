@@ -51,8 +51,8 @@ impl Rails {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
     pub code: String,
-    /// The bank whose branch it is. The codes of a small bank may begin with the letters of a
-    /// larger one; then this is the small bank. `None` if the source has no name.
+    /// The bank that the branch belongs to: the small bank, if its codes begin with the letters of
+    /// a larger one. `None` if the source has no name.
     pub bank_name: Option<String>,
     pub branch_name: Option<String>,
     pub rails: Rails,
@@ -82,7 +82,7 @@ struct BranchBlock {
     bytes: Range<usize>,
 }
 
-/// A directory of one day.
+/// A directory of branches, as of one day.
 pub struct Directory {
     file: Cow<'static, [u8]>,
     /// The day whose codes it holds, `YYYY-MM-DD`.
@@ -159,7 +159,7 @@ impl Directory {
     }
 
     /// The branch with this code, which has to be in upper case. `None` if the directory does not
-    /// have it, or if its block cannot be read.
+    /// have the code, or if the file is damaged there.
     pub fn find(&self, code: &str) -> Option<Branch> {
         let wanted: [u8; CODE_LENGTH] = code.as_bytes().try_into().ok()?;
         let number = self.blocks.partition_point(|block| block.first <= wanted).checked_sub(1)?;
@@ -200,7 +200,7 @@ impl Directory {
     }
 }
 
-/// Reads numbers and ranges from bytes; a text is answered as its range, so that nothing is copied.
+/// Reads numbers and ranges from bytes. A text is returned as its range, so that nothing is copied.
 struct ByteReader<'a> {
     bytes: &'a [u8],
     place: usize,
@@ -272,7 +272,8 @@ mod tests {
     #[test]
     fn a_csv_is_packed_and_found_again() {
         let rows = csv("\"Bank, One\",ABCD0123456,\"Main  \
-             \"\"A\"\"\",true,false,true,false\nTwo,abcd0a00001,,1,1,1,1\n,EFGH0000001,X,false,false,true,false\n");
+             \"\"A\"\"\",true,false,true,false\nTwo,abcd0a00001,,1,1,1,1\n\
+             ,EFGH0000001,X,false,false,true,false\n");
         let directory =
             Directory::from_bytes(pack::pack(rows.as_bytes(), "2026-01-31", "a test").unwrap())
                 .unwrap();
@@ -330,7 +331,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[place] ^= 0x41;
             assert!(Directory::from_bytes(damaged.clone()).is_err(), "byte {place}");
-            // Past the checksum, as the directory inside the binary is read.
+            // Without the checksum, as the directory inside the binary is read.
             if let Ok(directory) = Directory::read(Cow::Owned(damaged)) {
                 let _ = directory.find("ABCD0123456");
             }
@@ -363,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Prints what the README of the data says; run with `--release --ignored --nocapture`.
+    /// Prints the figures of data/ifsc/README.md; run with `--release --ignored --nocapture`.
     #[test]
     #[ignore = "a measurement"]
     fn measure() {

@@ -15,7 +15,7 @@ use std::io::Read;
 
 use super::{BLOCK_BRANCHES, MAGIC, Rails, is_ifsc};
 
-/// The most branches of one directory; today there are fewer than 200,000.
+/// The most branches of one directory; in 2026 there were fewer than 200,000.
 pub const BRANCHES_MAX: usize = 1_000_000;
 /// The most characters of a name that are kept.
 const NAME_CHARACTERS_MAX: usize = 200;

@@ -12,13 +12,13 @@ use unicode_normalization::char::is_combining_mark;
 use crate::kernel::{AnyId, Scope, StoreError};
 use crate::store::Tx;
 
-/// The most words of one name that are kept, and the most characters of one word.
+/// The most words of one text that are kept, and the most characters of one word.
 const WORDS_MAX: usize = 12;
 const WORD_CHARACTERS_MAX: usize = 40;
 
 /// Signs within names such as O'Brien: the apostrophe, and what is typed for one.
 const APOSTROPHES: [char; 7] = ['\'', '`', '\u{b4}', '\u{2bc}', '\u{2018}', '\u{2019}', '\u{2032}'];
-/// Signs that only say how their neighbours are drawn.
+/// Invisible signs: the soft hyphen, and joiners, which only say how their neighbours are drawn.
 const INVISIBLE: [char; 3] = ['\u{ad}', '\u{200c}', '\u{200d}'];
 
 /// A text without differences that do not count: case, invisible signs, other forms of a sign (such
@@ -34,8 +34,8 @@ fn is_separator(character: char) -> bool {
     !character.is_alphanumeric() && !is_combining_mark(character)
 }
 
-/// The words of a name without case and punctuation, each once. One with an apostrophe is also
-/// there as a whole: O'Brien is `o`, `brien` and `obrien`.
+/// The words of a name without case and punctuation, each once. A word with an apostrophe gives its
+/// parts and the whole: O'Brien is `o`, `brien` and `obrien`.
 pub fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for outer in folded(name).split(|letter: char| letter != '\'' && is_separator(letter)) {

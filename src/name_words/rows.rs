@@ -4,7 +4,7 @@ use crate::kernel::{AnyId, ObjectKind, Scope, StoreError};
 use crate::store::{self, Row, Tx, Value};
 use crate::values;
 
-/// Keeps the words of a person who is new, with one statement.
+/// Keeps the words of a new person, with one statement.
 pub fn insert(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -18,7 +18,7 @@ pub fn insert(
     store::insert_all(tx, "name_words", "word, scope, id, object", &rows)
 }
 
-/// Keeps the words that are not kept yet.
+/// Keeps those of the words that the person does not have yet.
 pub fn add(tx: &mut dyn Tx, scope: Scope, id: AnyId, words: &[String]) -> Result<(), StoreError> {
     for word in words {
         tx.execute(

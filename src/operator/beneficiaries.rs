@@ -53,7 +53,7 @@ pub(super) fn decide(
             beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));
         }
-        // The lists may have changed since its check.
+        // The lists may have changed since the beneficiary was last screened.
         (BeneficiaryStatus::Verifying, VerificationDecision::Activate) => {
             if let Some(answer) = beneficiaries::screening_answer(tx, now, services, &beneficiary)?
             {
@@ -61,7 +61,7 @@ pub(super) fn decide(
                 return Ok(format!("{}{decided}", outcome_of(&beneficiary)));
             }
         }
-        // The lists may have changed since the hits were found, or have more hits than were kept.
+        // The lists may have changed since the hits were found, or give more hits than were stored.
         (BeneficiaryStatus::Active, VerificationDecision::Activate)
             if is_held && beneficiaries::screen_for_open_hits(tx, now, services, &beneficiary)? =>
         {

@@ -1,7 +1,7 @@
 //! What only the operator decides: suspending accounts, ending pauses, clearing senders and
 //! beneficiaries, ending reviews, giving unmatched money back, naming the transactions of refunds,
-//! and closing payouts whose outcome the bank has not reported. Each decision is one transaction
-//! with its events.
+//! closing payouts whose outcome the bank has not reported, and explaining differences. Each
+//! decision is one transaction with its events.
 //!
 //! [`decide`] finds the object and decides about senders, transfers and deposits itself; each other
 //! kind of object has a file.
@@ -62,8 +62,8 @@ pub enum OperatorDecision {
     /// Payout that is with the bank: the bank paid it, under this reference. Settled payout that
     /// waits for the operator: it stays settled, and the reference has to be its own.
     Settle(String),
-    /// Payout whose outcome is unknown, or that no file was written for yet: the bank did not and
-    /// will not pay it.
+    /// Payout whose outcome is unknown, that the bank refused, or that no file was written for yet:
+    /// the bank did not and will not pay it.
     Fail,
     /// Payout that the bank refused, alone or with its whole file, for a cause on our side that is
     /// now fixed: it is sent once more, in a new file and with the same end-to-end identifier.
@@ -112,7 +112,7 @@ pub fn decide(
     decisions::require_operator(tx, by, Role::Operator)?;
     let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
     // Lock before the object is read. Otherwise two decisions about one object, or a decision and
-    // the screening of everybody, could each miss what the other writes.
+    // the screening of all persons, could each miss what the other writes.
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require_actor_and_reason(by, scope.mode())?;
@@ -176,11 +176,11 @@ pub fn record_numbers_seen(
     Ok(())
 }
 
-/// Accounts and modes that one query asks for.
+/// The most scopes that one query asks for.
 const SCOPES_ASKED_MAX: usize = 500;
 
 /// Finds the account and mode of an object, over all accounts; `None` if there is no such object.
-/// Only for the operator: a caller's request never looks into other accounts.
+/// Only for the operator: a caller's request must not use this.
 pub fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
     let Some(table) = id.kind.table() else { return Ok(None) };
     for some in keys::rows::scopes(tx)?.chunks(SCOPES_ASKED_MAX) {
@@ -219,7 +219,7 @@ fn decide_sender(
     let sender = id.typed().ok_or_else(|| declined(id, "not a sender"))?;
     let decided = decide_hits(tx, now, scope, id, decision, by)?;
     if decision == HitDecision::Cleared {
-        // The lists may have changed since the hits were found, or have more hits than were kept.
+        // The lists may have changed since the hits were found, or give more hits than were stored.
         senders::rescreen(tx, now, services, scope, sender)?;
         if hits::has_open(tx, scope, id)? {
             return Ok(format!("{id} may not send yet: screening found more{decided}"));
@@ -259,8 +259,8 @@ fn decide_transfer(
         _ => return Err(declined(id, "a transfer is put under review, approved or refused")),
     };
     if !is_taken {
-        // Somebody on a list can pay to the address of a transfer that takes nothing any more. Only
-        // the hits are decided about then.
+        // Somebody on a list can pay to the address of a transfer that takes no more money. Then
+        // only the hits are decided about.
         let hit_decision = match decision {
             OperatorDecision::Approve => HitDecision::Cleared,
             OperatorDecision::Refuse => HitDecision::Refused,

@@ -15,8 +15,8 @@ pub struct OpenHit {
     /// The account's name.
     pub account: String,
     pub hit: HitRow,
-    /// The subject's name, and of a beneficiary also the holder name that its bank gave. Empty for
-    /// an address, which the hit's evidence names.
+    /// The subject's name, and of a beneficiary also the holder name that its bank gave, if that
+    /// differs. Empty for an address, which the hit's evidence names.
     pub subject_names: Vec<String>,
 }
 

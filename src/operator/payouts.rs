@@ -33,8 +33,8 @@ pub(super) fn decide(
         (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
             let reference = utr(id, payout.method, reference)?;
             // An instruction that is queued again was with the bank before, and must not go there
-            // once more. So it is taken off the queue before it is read: the update waits for a
-            // worker that is just claiming it.
+            // once more. It is taken off the queue before its row is read, because this update
+            // waits for a worker that is just claiming the row.
             journal::undo_queue_again(tx, payout.id)?;
             if let Some(found) = journal::find(tx, payout.id)? {
                 // The bank cannot have paid what it never received.
@@ -97,9 +97,9 @@ pub(super) fn decide(
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
         (PayoutStatus::Processing, OperatorDecision::Fail) => {
-            // Once the money goes back, nothing may go to the bank any more. So a queued
-            // instruction is withdrawn before it is read: the update waits for a worker that is
-            // just claiming it.
+            // Once the money goes back, nothing may go to the bank any more. A queued instruction
+            // is withdrawn before its row is read, because this update waits for a worker that is
+            // just claiming the row.
             let is_withdrawn = journal::withdraw(tx, payout.id)?;
             let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
             match sent.map(|found| found.status) {
@@ -135,8 +135,8 @@ pub(super) fn decide(
                 let message = "payouts are paused: approve it once they go on";
                 return Err(declined(id, message));
             }
-            // `submit` screens everybody again, with these clearances. What a limit holds had no
-            // hit when it was held; a later one is not what is decided here.
+            // `submit` screens everybody concerned again, with these clearances. A payout that a
+            // limit holds had no open hit when it was held, and this decision clears no later hit.
             let decided = match payout.held_for {
                 Some(held_for) if held_for.is_limit() => String::new(),
                 _ => {
@@ -154,7 +154,7 @@ pub(super) fn decide(
             return Ok(format!("{id} is {status}{held_for}{decided}"));
         }
         (PayoutStatus::Hold, OperatorDecision::Refuse) => {
-            // Nothing else decides about the hits of the transfer any more.
+            // After this, no other decision is about the hits of the transfer.
             let decided =
                 decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Refused, by)?;
             paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?;

@@ -1,6 +1,6 @@
-//! The operator's decisions about refunds: which address they go to, whether one that screening
-//! holds may be sent, which transaction sent one, and whether one may be sent although the bank
-//! paid its payout.
+//! The operator's decisions about a refund: which address it goes to, whether it may be sent
+//! although screening holds it, which transaction sent it, and whether it may be sent although the
+//! bank paid its payout.
 
 use super::four_eyes::{RequestedAction, keep_for_second_person};
 use super::{
@@ -20,8 +20,8 @@ use crate::screening::hits;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Decides about a refund that is held because screening found its address on a list. If the
-/// operator refuses it, it stays held until it gets another address.
+/// Decides about a refund that is held because screening found its address on a list. A refused
+/// refund stays held until it gets another address.
 pub(super) fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -54,8 +54,8 @@ pub(super) fn decide(
     }
 }
 
-/// Sets the address of a refund that has none, or that screening holds because of its address. It
-/// needs a reason, which is kept with the address. Declined for any other refund, and for an
+/// Sets the address of a refund that has none, or that screening holds because of its address. The
+/// reason is required and is kept with the address. Declined for any other refund, and for an
 /// address that the chain or `refunds::address_refusal` refuses.
 pub fn set_refund_address(
     tx: &mut dyn Tx,
@@ -113,11 +113,13 @@ pub fn set_refund_address(
     Ok(format!("{id} goes to {to_address}{held}"))
 }
 
-/// Keeps which transaction sent a refund, as the operator says; the chain confirms it later.
-/// Declined if the transaction has confirmed another refund already, because that is usually a
-/// mistake, unless `is_batch` says that it pays several refunds. The account is not locked: only
-/// one row is changed, and the update repeats its version. A lock would not protect the look at
-/// other refunds, because workers complete those without it.
+/// Stores which transaction sent a refund, as the operator says; the chain confirms it later.
+/// Declined on a simulated chain, and for a refund or text that [`refunds::mark_sent`] refuses.
+/// Also declined if the transaction has confirmed another refund already, because that is usually a
+/// mistake, unless `is_batch` says that it pays several refunds.
+///
+/// The account is not locked: only one row is changed, and the update repeats its version. A lock
+/// would not protect the look at other refunds, because workers complete those without it.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -51,8 +51,8 @@ pub fn resume(
     Ok(format!("{} go on for {}", operation.as_str(), whom(&account)))
 }
 
-/// Schedules the payouts that waited for the end of a pause, each account in a transaction of its
-/// own. Accounts whose payouts are still paused are left out.
+/// Schedules every payout that was not instructed yet, also those on hold: each account and mode in
+/// a transaction of its own. Accounts whose payouts are still paused are left out.
 pub async fn submit_waiting(store: &Store) -> Result<(), OperationError> {
     let count = store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await?;
     for number in 1..=count {

@@ -19,8 +19,8 @@ pub struct ClosingLine {
     pub closing: Money,
 }
 
-/// One comparison: the ledger's figure in `book`, and that of the bank or the chain in `outside`,
-/// which is `None` if no statement of the bank closes the day.
+/// One comparison: the ledger's figure in `book`, and that of the bank or the chain in `outside`.
+/// The bank's is `None` if the mode has no bank, or if no statement closes the day or a later one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// A key in the section `closing` of the console's texts.
@@ -30,7 +30,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// By how much the bank or the chain shows more than the ledger.
+    /// By how much the bank or the chain shows more than the ledger; negative if less.
     pub fn difference(&self) -> Option<Money> {
         self.outside.and_then(|outside| outside.minus(self.book).ok())
     }

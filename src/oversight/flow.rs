@@ -19,8 +19,8 @@ use crate::transfers::state::TransferStatus;
 const ROWS_READ_MAX: i64 = 2_000;
 /// How many reads of one [`DayCount::count_new`] may reach that limit, over all accounts.
 const FULL_READS_MAX: usize = 8;
-/// Quote locks of the last seconds are counted again each time: another node may still commit one
-/// with an earlier identifier.
+/// The quote locks of this many last seconds are counted anew each time, because another node may
+/// still commit one with an earlier identifier.
 const RECENT_QUOTES_SECONDS: i64 = 60;
 
 /// How many, and the sum of their rupees.
@@ -154,8 +154,8 @@ impl ScopeCount {
         Ok(())
     }
 
-    /// Counts the newest quote locks again, because another node may still commit more among them.
-    /// If there are more than `ROWS_READ_MAX`, the rest is counted a minute later.
+    /// Counts the newest quote locks anew, because another node may still commit more among them.
+    /// If there are more than `ROWS_READ_MAX`, the others are counted a minute later.
     fn count_recent_quotes(&mut self, tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
         self.recent_quotes = FlowCount::default();
         if self.is_whole {

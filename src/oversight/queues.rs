@@ -56,20 +56,20 @@ pub struct QueueLine {
 pub struct Item {
     /// Whose it is; `None` for a difference.
     pub scope: Option<Scope>,
-    /// What is decided about. `None` for a difference, which has a name instead.
+    /// The object that is decided about. `None` for a difference, which has a name instead.
     pub id: Option<AnyId>,
     pub transfer_id: Option<Id<kind::Transfer>>,
     /// Why it is in the queue, as a word that the pages have a text for.
     pub reason: String,
     pub amount: Option<Money>,
-    /// Since when it waits, in Unix seconds of the store's clock; of a refund, a beneficiary, and a
-    /// payout about which the bank reported nothing, when it was created. An item's own times are
+    /// Since when it waits, in Unix seconds of the store's clock. For a refund, a beneficiary, and
+    /// a payout without a [`journal::Attention`]: when it was created. An object's own times are
     /// business time, so [`read`] subtracts how far the account's test clock is ahead.
     pub since: i64,
     pub facts: QueueFacts,
 }
 
-/// What only the rows of one queue say.
+/// The facts that only the items of one queue have.
 #[derive(Clone, Debug)]
 pub enum QueueFacts {
     Hold {
@@ -165,7 +165,7 @@ impl Item {
         }
     }
 
-    /// The words that the page's filter offers for it.
+    /// The words that the page's filter offers for this item.
     pub fn reasons(&self) -> impl Iterator<Item = &str> {
         let waits_for = match &self.facts {
             QueueFacts::Refund { waits_for, .. } => Some(*waits_for),
@@ -175,7 +175,8 @@ impl Item {
     }
 }
 
-/// Adds to items about beneficiaries the name of the account's holder, as the bank gave it.
+/// Adds to items about beneficiaries the name of the account's holder, as the bank gave it, if it
+/// differs.
 pub fn add_holder_names(
     tx: &mut dyn Tx,
     services: &Services,
@@ -237,7 +238,8 @@ impl QueueItems {
 const ROWS_ASKED: i64 = ROWS_MAX + 1;
 
 /// The items of one queue, oldest first: of each query at most [`ROWS_MAX`]. A query reads one row
-/// more; only the payouts with an attention are all read, because an explained one is no item.
+/// more. Only the payouts with a [`journal::Attention`] are all read, because those that the
+/// operator has explained are no items, and those of the other mode are left out.
 pub fn read(
     tx: &mut dyn Tx,
     queue: QueueKind,

@@ -25,7 +25,7 @@ use crate::webhooks::ENDPOINTS_MAX;
 use crate::webhooks::deliveries::{AttemptRow, Delivery};
 use rows::{BankLine, PostingRow};
 
-/// The most rows of each kind that are shown; of events, the most about one object.
+/// The most rows that are shown of each kind, and of events about each object. Hits have no limit.
 pub const ROWS_MAX: i64 = 100;
 /// The deliveries of this many newest events are shown.
 const EVENTS_DELIVERED_MAX: usize = 40;
@@ -307,8 +307,8 @@ fn posting_rank(entry: &str) -> u8 {
 }
 
 impl Story {
-    /// Every moment in the order of time; of the same second, in the order in which one leads to
-    /// the next.
+    /// Every moment in the order of time. Those of one second are in the order in which one leads
+    /// to the next.
     pub fn moments(&self) -> Vec<Moment> {
         let mut moments = Vec::new();
         self.add_checks(&mut moments);
@@ -445,7 +445,7 @@ impl Story {
             moments.push(moment);
         }
         for line in &self.bank_lines {
-            // The bank books by days without hours. So this is when the service read the line.
+            // The bank books by days, so the moment is when the service read the line.
             let at = super::minted_at(line.id.any());
             let moment = Moment::new(at, StoryTheme::Bank, &line.sign)
                 .of(Money::new(line.units, Currency::Inr))

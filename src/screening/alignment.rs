@@ -8,14 +8,15 @@ use super::sounds::{consonants, is_vowel, sound, spelling_key};
 pub(super) const JOINED_MAX: usize = 6;
 /// Joined words with fewer consonants get no label, because it would find too many names.
 const JOINED_CONSONANTS_MIN: usize = 4;
-/// Joined words with fewer letters are not aligned, because they would agree with too many.
+/// Given words with fewer letters together are not aligned as joined words, because they would
+/// agree with too many.
 const JOINED_LETTERS_MIN: usize = 5;
 /// Letters by which texts of joined words may differ in length.
 const JOINED_LENGTHS_APART_MAX: usize = 3;
 /// Joined words may have one mistake for each group of this many letters.
 const JOINED_LETTERS_PER_MISTAKE: usize = 6;
-/// Two words that differ by more than one or two mistakes still pair if the `token_similarity` of
-/// their keys is at least this.
+/// Two words of five letters or more that differ by more than a mistake or two still pair if the
+/// `token_similarity` of their keys is at least this.
 const ALIKE_MIN: f64 = 0.9;
 /// A name of at least this many letters and spaces may have been cut by a bank's field.
 const CUT_LETTERS_MIN: usize = 18;
@@ -70,13 +71,13 @@ fn hash_of(text: &str) -> u32 {
         .fold(0x811c_9dc5_u32, |hash, letter| (hash ^ u32::from(letter)).wrapping_mul(0x0100_0193))
 }
 
-/// A hash by which words are looked up: of a word's consonants, or of its key if it has fewer than
-/// three consonants.
+/// A hash by which words are looked up. For a word: of the consonants of its key, or of the key if
+/// these are fewer than three. For joined words: of the consonants of their joined text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Label(u32);
 
 impl Label {
-    /// The label of words written as one; `None` if they have too few consonants.
+    /// The label of joined words; `None` if they have too few consonants.
     pub(super) fn of_joined<'a>(words: impl Iterator<Item = &'a Word>) -> Option<Label> {
         let text: String = words.map(|word| word.text.as_str()).collect();
         let consonants = consonants(&text);
@@ -91,7 +92,7 @@ pub struct Alignment {
     pub matched: f64,
     /// The share of the listed name's weight that found a partner. 0 to 1.
     pub listed_share: f64,
-    /// The same of the given name's weight.
+    /// The share of the given name's weight that found a partner. 0 to 1.
     pub given_share: f64,
     /// The listed name's share if an initial of the given name counts as the whole word.
     pub listed_share_by_initials: f64,
@@ -250,12 +251,12 @@ fn add_cut(given: &[Word], listed: &[Word], pairs: &mut Vec<(f64, f64, u32, u32)
 }
 
 /// The first letter of a word, and its first consonant.
-fn first_bytes(words: &[Word], place: usize) -> Option<(Option<u8>, Option<u8>)> {
+fn beginning(words: &[Word], place: usize) -> Option<(Option<u8>, Option<u8>)> {
     words.get(place).map(|word| (word.text.bytes().next(), word.consonants.bytes().next()))
 }
 
 /// Adds the pairs of several words with the one word that joins them, and of several given words
-/// with all listed words if only the spaces are in other places.
+/// with all listed words if little but the places of the spaces differs.
 fn add_joined(given: &[Word], listed: &[Word], pairs: &mut Vec<(f64, f64, u32, u32)>) {
     let text = |words: &mut dyn Iterator<Item = &Word>| -> String {
         words.map(|word| word.text.as_str()).collect()
@@ -269,7 +270,7 @@ fn add_joined(given: &[Word], listed: &[Word], pairs: &mut Vec<(f64, f64, u32, u
                 continue;
             }
             for other_start in 0..listed.len() {
-                if first_bytes(given, start) != first_bytes(listed, other_start) {
+                if beginning(given, start) != beginning(listed, other_start) {
                     continue;
                 }
                 let mut listed_letters = 0;

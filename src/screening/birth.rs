@@ -7,8 +7,8 @@ use jiff::civil::Date;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Birth {
     Day(Date),
-    /// Some day in the years from the first to the last. `is_guess` means that the list says
-    /// "circa".
+    /// Some day in the years from the first to the last. `is_guess`: the list says "circa", "ca"
+    /// or "approximately".
     Years {
         first: i16,
         last: i16,
@@ -19,19 +19,19 @@ pub enum Birth {
 /// How a person's date of birth compares with an entry's dates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BirthEvidence {
-    /// The listed day is the person's.
+    /// A listed day is the person's.
     SameDay,
-    /// The list gives only a year, or years, and the person was born then.
+    /// The person was born in a year, or in a span of years, that is listed without a day.
     SameYear,
-    /// One side has no date, or the dates are too near to decide: one of day, month and year
-    /// differs, day and month are swapped, a listed year is one off, or a year that the list only
-    /// guesses is at most `GUESS_YEARS` off.
+    /// One side has no date, or a listed date is too near to decide: only one of day, month and
+    /// year differs, day and month are swapped, a listed year is one off, or a year that the list
+    /// only guesses is at most `GUESS_YEARS` off.
     Unknown,
-    /// Every listed date is another one.
+    /// No listed date is the person's or near it.
     Contradicts,
 }
 
-/// Years by which a "circa" may be off before it contradicts.
+/// The most years by which a guessed year may be off without contradicting.
 const GUESS_YEARS: i16 = 5;
 /// Years outside of this are not dates of birth.
 const YEARS: std::ops::RangeInclusive<i16> = 1850..=2100;

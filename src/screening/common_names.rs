@@ -3,7 +3,8 @@
 //! A common word such as Mohammed, Khan or Kumar identifies nobody. The share of people who bear a
 //! word is estimated from the lists themselves, where each entry counts once, and from the table
 //! below, which represents the people who are screened. The weight is the natural logarithm of one
-//! over the share, so that the weights of a name's words add up.
+//! over the share. So the weights of a name's words can be added where their shares would be
+//! multiplied.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -16,8 +17,8 @@ const TABLE_ENTRIES: f64 = 5_000.0;
 const SHARE_UNKNOWN: f64 = 0.000_1;
 /// Weight of articles, particles and forms of address.
 const WEIGHT_OF_PARTICLE: f64 = 0.3;
-/// Weight of single letters, and the least weight of longer words, apart from articles, particles
-/// and forms of address.
+/// Weight of single letters, and the least weight of all words but articles, particles and forms of
+/// address.
 const WEIGHT_OF_LETTER: f64 = 0.7;
 
 /// Words that link names. People leave them out, join them to a neighbour or spell them

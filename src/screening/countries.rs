@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::text::normalise;
 use crate::kernel::countries::is_country;
 
-/// An ISO 3166-1 alpha-2 code.
+/// Two letters in the form of an ISO 3166-1 alpha-2 code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct CountryCode([u8; 2]);
 

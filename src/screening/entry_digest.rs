@@ -1,4 +1,4 @@
-//! The digest of a list entry that decisions of the operator are bound to.
+//! The digest of a list entry that the operator's clearances are bound to.
 //!
 //! A clearance stands while the digest of its entry stays the same, so the bytes that are hashed
 //! are a stored format. Version 1 is the text written below, for example:

@@ -29,7 +29,7 @@ pub struct HitRow {
     pub entry_id: String,
     /// A keyed fingerprint of the entry's content and of what is known of the subject. For a
     /// transfer: the hash of the entry's content, then such a fingerprint for each address; older
-    /// rows have only the fingerprint of one address.
+    /// rows have only the fingerprint of one address. Empty for a refusal without a hit.
     pub basis: Vec<u8>,
     pub screening: Screening,
     pub score_basis_points: i64,
@@ -52,14 +52,13 @@ impl HitRow {
         self.list == hit.list && self.entry_id == hit.entry_id
     }
 
-    /// Whether this basis is among those that the decision was made on.
+    /// Whether this basis is among those of the row.
     pub fn is_based_on(&self, basis: &[u8; 32]) -> bool {
         self.basis.as_chunks::<32>().0.contains(basis)
     }
 
-    /// The basis, screening and evidence of the row once this hit is added. A hit of one more
-    /// address joins what the row has if the entry's content is the same; any other hit replaces
-    /// it.
+    /// The basis, screening and evidence of the row once this hit is added. A transfer's hit is
+    /// added to what the row has if the entry's content is the same; any other hit replaces it.
     pub fn with_hit(
         known: Option<&HitRow>,
         subject: SubjectType,

@@ -24,12 +24,12 @@ const LISTS: &str = "lists";
 
 /// Stores the hits of a subject, and answers the resulting screening. A hit that the operator
 /// cleared does not count while its basis stays the same; a refused one counts as confirmed.
-/// `basis` makes the fingerprint that a decision about a hit is bound to.
+/// `basis` makes the fingerprint that a clearance of a hit is bound to.
 ///
 /// Of the hits of a sender or beneficiary that wait for a decision, the first `HITS_MAX` are
-/// stored. When those are decided, the next call stores the next ones; until all are decided, the
-/// subject is not clear. An open hit of a sender or beneficiary that the finding no longer has is
-/// withdrawn.
+/// stored, beside the exceptions that [`HITS_MAX`] names. When those are decided, the next call
+/// stores the next ones; until all are decided, the subject is not clear. An open hit of a sender
+/// or beneficiary that the finding no longer has is withdrawn, unless nothing was compared.
 pub fn keep(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -119,8 +119,8 @@ pub fn keep(
 }
 
 /// Stores the operator's decision about all hits of a subject, except those that were withdrawn;
-/// answers how many hits it changed. If there is no hit to refuse, the refusal is stored as a hit
-/// of the operator's own, so that screening again does not undo it.
+/// answers how many hits it changed or added. If there is no hit to refuse, the refusal is stored
+/// as a hit of its own, so that a later screening does not undo it.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,

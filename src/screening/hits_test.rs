@@ -58,7 +58,7 @@ impl Kept {
     }
 }
 
-/// A fingerprint of the content of the entry and of what agreed, as that of an address.
+/// Like the basis of an address: a hash of the entry's content and of what agreed.
 fn basis(hit: &ScreeningHit) -> [u8; 32] {
     Sha256::new().chain_update(hit.entry_hash).chain_update(&hit.evidence).finalize().into()
 }
@@ -119,7 +119,7 @@ async fn an_open_hit_is_withdrawn_when_its_entry_is_not_found_any_more() {
     assert_eq!(kept.keep(SENDER, found(better)).await, Screening::PossibleMatch);
     let open = kept.open(SENDER).await;
     assert!(open.len() == HITS_MAX + 1 && open.contains(&"own-500".to_owned()), "{open:?}");
-    // A transfer is asked address by address: what one of them finds says nothing of the others.
+    // A transfer is screened address by address: a finding about one says nothing of the others.
     kept.keep(TRANSFER, found([1])).await;
     kept.keep(TRANSFER, found([2])).await;
     assert_eq!(kept.open(TRANSFER).await, ["own-001", "own-002"]);
@@ -148,7 +148,7 @@ async fn one_entry_of_two_addresses_is_cleared_by_one_decision() {
     for finding in [first.clone(), second.clone(), first.clone()] {
         assert_eq!(kept.keep(TRANSFER, finding).await, Screening::Clear);
     }
-    // A third address of the entry is new, and all of them are decided about again.
+    // A third address of the entry is new, so all of them wait for a decision again.
     let third = of(3, Screening::PossibleMatch);
     assert_eq!(kept.keep(TRANSFER, third.clone()).await, Screening::PossibleMatch);
     assert_eq!(kept.keep(TRANSFER, first.clone()).await, Screening::ConfirmedMatch);
@@ -156,7 +156,7 @@ async fn one_entry_of_two_addresses_is_cleared_by_one_decision() {
     for finding in [third, second, first] {
         assert_eq!(kept.keep(TRANSFER, finding).await, Screening::Clear);
     }
-    // A clearance from before, of one address, still holds for that one.
+    // An older row has the fingerprint of one address. Its clearance still holds for that address.
     let of_one = basis(&of(2, Screening::PossibleMatch).hits[0]);
     let narrow = move |tx: &mut dyn Tx, _: &mut Now| {
         let mut row = rows::of_subject(tx, SCOPE, TRANSFER)?.remove(0);
@@ -167,13 +167,13 @@ async fn one_entry_of_two_addresses_is_cleared_by_one_decision() {
     let [second, first] = [2, 1].map(|address| of(address, Screening::PossibleMatch));
     assert_eq!(kept.keep(TRANSFER, second).await, Screening::Clear);
     assert_eq!(kept.keep(TRANSFER, first).await, Screening::PossibleMatch);
-    // Other content of the entry ends the clearance. What was found of the earlier one is gone.
+    // Another content of the entry ends the clearance and replaces the evidence.
     let mut changed = of(2, Screening::PossibleMatch);
     changed.hits[0].entry_hash = [8; 32];
     assert_eq!(kept.keep(TRANSFER, changed).await, Screening::PossibleMatch);
     let evidence = &kept.rows(TRANSFER).await[0].evidence;
     assert_eq!(evidence, "listed digital currency address 2");
-    // Of a person, and of a refund, what is known now takes the place of what was known.
+    // For a person and for a refund, a new hit replaces the old one.
     for subject in [SENDER, REFUND] {
         kept.keep(subject, of(1, Screening::PossibleMatch)).await;
         kept.clear(subject).await;

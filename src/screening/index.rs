@@ -29,7 +29,8 @@ use super::similarity::{
 use super::text::TOKEN_BYTES_MAX;
 use super::token_trie::TokenTrie;
 
-/// The lowest similarity from which a listed token may count as alike to an anchor.
+/// The lowest similarity from which a listed token may count as alike to an anchor. A lower
+/// threshold replaces it.
 const ANCHOR_FLOOR: f64 = 0.78;
 /// In how many steps the similarity for anchors is lowered from the threshold to the floor.
 const STEPS: usize = 10;
@@ -192,11 +193,12 @@ struct AlikeTokens {
     tokens: Vec<(f64, u32, usize)>,
     /// The most that the searched token contributes.
     gain: f64,
-    /// The most that it contributes if none of these is its partner: a loss.
+    /// The most that the searched token contributes if none of `tokens` is its partner. Not
+    /// positive.
     without: f64,
-    /// The bit of its first sound.
+    /// The bit of the searched token's first sound.
     sound: u32,
-    /// What it contributes if no token of a record has its first sound.
+    /// What the searched token contributes to a record in which no token has its first sound.
     alone: f64,
 }
 
@@ -217,7 +219,7 @@ type Alike = Rc<AlikeTokens>;
 
 impl NameIndex {
     /// Every listed name whose similarity with these tokens reaches the threshold, with its score,
-    /// by number.
+    /// in the order of the names' numbers.
     pub fn search(&self, tokens: &[String]) -> Vec<FoundName> {
         let mut best: HashMap<u32, f64> = HashMap::new();
         let mut scratch =

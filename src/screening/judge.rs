@@ -2,16 +2,18 @@
 //! country agree.
 //!
 //! A match by a person's name is judged in two steps. First, the words that agree have to weigh
-//! enough (`common_names.rs` has the weights). No weight is needed if both names agree as a whole.
-//! Weight is needed, or more of it, if one name lies within the other, if the names agree only in
-//! part, if the alias is weak, and if date of birth or country contradict. None is needed if the
-//! day of birth is the same. Names of businesses skip this step. The second step, for persons and
-//! businesses, is this table. Its last four rows need no name and are judged in `matcher.rs`.
+//! enough (`common_names.rs` has the weights). The table before the constants `NEEDED_…` says how
+//! much weight is needed. A weak alias, or a date of birth or country that contradicts, adds to
+//! it; a year of birth or country that agrees lowers it. If the day of birth is the same, no weight
+//! is needed. Names of businesses skip this step.
+//!
+//! The second step, for persons and businesses, is the table below. Its last four rows need no name
+//! and are judged in `matcher.rs`. The most serious verdict on an entry counts.
 //!
 //! | name's score | and | verdict |
 //! |---|---|---|
 //! | `score_confirmed` | same day of birth, countries do not contradict | confirmed |
-//! | `score_confirmed` | same year of birth, the list has no day, a country agrees | confirmed |
+//! | `score_confirmed` | a listed year of birth (without day) and a country agree | confirmed |
 //! | `score_confirmed` | anything else, or a weak alias | possible |
 //! | `score_possible` | date of birth *and* country contradict | clear |
 //! | `score_possible` | anything else | possible |
@@ -21,7 +23,8 @@
 //! | any | same digital currency address | confirmed |
 //! | any | the same key's address on another chain is listed | possible |
 //!
-//! The scores in the table are minimums. A weak alias never confirms by its name.
+//! The scores in the table are minimums. The rows of `score_possible` are for names that do not
+//! reach `score_confirmed`. A weak alias never confirms by its name.
 //!
 //! A name alone never confirms: common names reach 1.0, and a confirmed match rejects a beneficiary
 //! in verification for good, while a possible one waits for the operator.
@@ -55,7 +58,7 @@ pub enum CountryEvidence {
 }
 
 /// The version of everything that decides whether a name is a hit. Raise it with every change of
-/// the rules: everybody is screened again when another version starts.
+/// the rules: all persons are screened again when another version starts.
 pub const MATCHING_VERSION: u32 = 6;
 
 /// The share of a name's weight that has to agree for the name to agree as a whole.
@@ -76,27 +79,26 @@ const SHARE_WHOLE: f64 = 0.85;
 const NEEDED_WEAK: f64 = 8.0;
 /// Where the given name has other words beside those of the listed one.
 const NEEDED_WITHIN_GIVEN: f64 = 10.0;
-/// Where the given name has little more than the listed one: a word that many bear.
+/// Where the given name has little more than the listed one, such as a word that many bear.
 const NEEDED_BESIDE_LITTLE: f64 = 6.0;
-/// The most weight of the other words that still counts as little.
+/// The most weight of the given name's other words that counts as little.
 const BESIDE_LITTLE_MAX: f64 = 2.7;
-/// Where `INSERTED_MIN` words or more were put between those of the listed name: ordinary names
-/// seldom have so many.
+/// Where `INSERTED_MIN` words or more stand between those of the listed name. Ordinary names seldom
+/// have so many, so less weight is needed.
 const NEEDED_AROUND: f64 = 4.0;
 const INSERTED_MIN: usize = 2;
 /// Where the listed name has other words beside those of the given one.
 const NEEDED_WITHIN_LISTED: f64 = 10.0;
-/// Where the given name agrees as a whole, and has initials for listed words.
+/// Where the given name agrees as a whole, and so does the listed one once initials count as words.
 const NEEDED_BY_INITIALS: f64 = 9.0;
 /// Where each name has words that the other does not have.
 const NEEDED_SIMILAR: f64 = 8.0;
 /// What is added for a weak alias that agrees in part.
 const ADDED_WEAK: f64 = 6.0;
-/// What the date of birth adds to the weight needed: where only a year is listed and it is the
-/// same, and where every listed date is another one.
+/// What the date of birth adds to the weight needed, by [`BirthEvidence`].
 const BIRTH_SAME_YEAR: f64 = -3.0;
 const BIRTH_CONTRADICTS: f64 = 6.0;
-/// The same for the country.
+/// What the country adds, by [`CountryEvidence`].
 const COUNTRY_AGREES: f64 = -1.0;
 const COUNTRY_CONTRADICTS: f64 = 1.5;
 
@@ -116,7 +118,7 @@ impl NameEvidence {
     pub const fn of_business(similarity: f64) -> NameEvidence {
         NameEvidence { similarity, alignment: None }
     }
-    /// The score, 0 to 1, and the weight that is still missing; at 0 or less none is.
+    /// The score, 0 to 1, and the weight that is still missing; none is missing at 0 or less.
     fn weigh(&self, is_weak: bool, birth: BirthEvidence, country: CountryEvidence) -> (f64, f64) {
         let Some(alignment) = self.alignment else { return (self.similarity, 0.0) };
         let is_whole = |share: f64| share >= SHARE_WHOLE;
@@ -184,8 +186,8 @@ pub fn by_name(
     Some((screening, score))
 }
 
-/// The result of the comparison, in words without personal data of the subject.
-pub fn words(birth: BirthEvidence, country: CountryEvidence) -> &'static str {
+/// How date of birth and country compare, in words without personal data of the subject.
+pub fn evidence_text(birth: BirthEvidence, country: CountryEvidence) -> &'static str {
     match (birth, country) {
         (BirthEvidence::SameDay, CountryEvidence::Agrees) => "date of birth and country agree",
         (BirthEvidence::SameDay, CountryEvidence::Unknown) => {

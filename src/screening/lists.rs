@@ -18,11 +18,11 @@ use crate::chains::address::ChainAddress;
 /// OFAC's or the UN's list is refused while the service runs if it lost more than this share of its
 /// entries. A restart accepts it.
 const SHRINK_PERCENT_MAX: usize = 20;
-/// How many threads may compare at a time for transactions that have not opened yet.
+/// The most threads that may compare at a time in [`Lists::screen_ahead`].
 const AHEAD_MAX: usize = 2;
 const DAY_SECONDS: i64 = 86_400;
 
-/// Size and time of a file, which show without reading it whether it was replaced.
+/// Size and time of a file. They show whether it was replaced, so that it need not be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Stamp {
     bytes: u64,
@@ -65,7 +65,7 @@ pub struct Lists {
     ahead: Arc<Semaphore>,
     /// Held while the files are read again.
     reloading: Mutex<()>,
-    /// Wakes the worker that screens everybody again, when the entries have changed.
+    /// Wakes the worker that screens all persons, when the entries have changed.
     pub changed: Notify,
     loaded: RwLock<Arc<Loaded>>,
 }
@@ -76,7 +76,7 @@ pub enum Reload {
     Unchanged,
     /// The files are newer and say the same: only the lists' age changed.
     Redated,
-    /// Other entries: everybody is to be screened again.
+    /// The entries changed: all persons are to be screened again.
     Changed,
 }
 
@@ -109,7 +109,8 @@ impl Lists {
     }
 
     /// Compares what a transaction will ask, on another thread and before the transaction opens.
-    /// The transaction then finds the results in memory. If this fails, it compares by itself.
+    /// The transaction then finds the results in memory. If this fails, the transaction compares by
+    /// itself.
     pub async fn screen_ahead(self: &Arc<Lists>, questions: Vec<ScreeningQuestion>) {
         let Ok(permit) = self.ahead.clone().acquire_owned().await else { return };
         let lists = self.clone();
@@ -136,8 +137,8 @@ impl Lists {
         self.loaded().lists.iter().map(state).collect()
     }
 
-    /// A hash of all entries and of the rules that judge them. If it changes, everybody is screened
-    /// again.
+    /// A hash of all entries, of the thresholds and of [`MATCHING_VERSION`]. If it changes, all
+    /// persons are screened again.
     pub fn content_hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(MATCHING_VERSION.to_le_bytes());
@@ -155,8 +156,9 @@ impl Lists {
         self.settings.age_days_max * DAY_SECONDS
     }
 
-    /// Why the lists are not fit for live mode: one is missing or too old. Live mode then does not
-    /// start; if it already runs, it goes on, with warnings. `now` is in Unix seconds.
+    /// Why the lists are not fit for live mode: OFAC's or the UN's list is missing or too old. If
+    /// live mode is configured, the service then refuses to start; one that already runs goes on,
+    /// with warnings. `now` is in Unix seconds.
     pub fn why_not_live(&self, now: i64) -> Option<String> {
         let loaded = self.loaded();
         for (name, setting) in [(ListName::Ofac, "ofac_directory"), (ListName::Un, "un_file")] {

@@ -40,7 +40,7 @@ impl ComparedAddress {
 /// For each number of a name: its entry, and its place among the entry's names.
 type Places = Vec<(u32, u32)>;
 
-/// Every name of the entries that a kind of subject is compared with: its entry, its place among
+/// Every name of the entries of this kind, and of [`EntryKind::Any`]: its entry, its place among
 /// the entry's names, and its words. The indexes number names in this order.
 fn names_of<'a>(
     entries: &'a [Arc<ListEntry>],
@@ -59,17 +59,18 @@ fn names_of<'a>(
 
 /// The result of searching for one name.
 struct NameSearch {
-    /// The name has words, and all are in Latin letters.
+    /// The name has words, and all are in Latin letters or digits.
     is_comparable: bool,
-    /// The name holds more persons than were compared one by one.
+    /// The name names more persons than were compared one by one.
     has_more_persons: bool,
     /// The name shares words with more listed names than were compared.
     has_more_names: bool,
-    /// The listed names that it may be (entry, place among its names), and how alike they are.
+    /// The listed names that it may be: entry, place among the entry's names, and how alike the two
+    /// names are.
     found: Vec<((u32, u32), NameEvidence)>,
 }
 
-/// The names of persons.
+/// The listed names that persons are compared with.
 struct Persons {
     index: PersonIndex,
     places: Places,
@@ -102,7 +103,7 @@ impl Persons {
     }
 }
 
-/// The names of businesses.
+/// The listed names that businesses are compared with.
 struct Businesses {
     index: NameIndex,
     places: Places,
@@ -134,7 +135,8 @@ impl Businesses {
     }
 }
 
-/// The lists are written in Latin letters, and a name in other letters would agree with nothing.
+/// The listed names that the readers keep are in Latin letters, so a name in other letters would
+/// agree with none.
 fn is_comparable(words: &[String]) -> bool {
     !words.is_empty() && words.iter().all(|word| word.is_ascii())
 }
@@ -160,8 +162,8 @@ impl Recent {
 
 /// All entries, ready to be asked.
 ///
-/// A finding depends only on the entries and the question. It is kept for a while, so that a
-/// transaction finds what was computed before it opened. When the lists change, a new matcher
+/// A finding depends only on the entries and the question. The newest findings are kept, so that a
+/// transaction finds what was computed before it opened. When the entries change, a new matcher
 /// without findings replaces this one.
 pub struct EntryMatcher {
     thresholds: Thresholds,
@@ -264,7 +266,7 @@ impl EntryMatcher {
                 let evidence = format!(
                     "listed name \"{}\"{weak}, score {score:.3}{EVIDENCE_SEPARATOR}{}",
                     listed.text,
-                    judge::words(birth, country)
+                    judge::evidence_text(birth, country)
                 );
                 let hit = ScreeningHit {
                     listed_name: Some(listed.text.clone()),
@@ -298,8 +300,8 @@ impl EntryMatcher {
         ScreeningFinding::of(hits.into_values().chain(unreadable).collect())
     }
 
-    /// Looks for an address. The same address is a confirmed match, in whatever letter case its
-    /// chain takes; the same key on another chain is a possible one.
+    /// Looks for an address. The same address is a confirmed match, in any letter case that its
+    /// chain accepts. A listed address of another chain with the same bytes is a possible match.
     pub fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding {
         let compared = ComparedAddress::Bytes(*address.bytes());
         let found = self.addresses.get(&compared).into_iter().flatten();
@@ -340,8 +342,8 @@ fn hit(entry: &ListEntry, screening: Screening, score: f64, evidence: String) ->
     }
 }
 
-/// Why a name was not compared, or not in full. The operator has to look at it; the decision holds
-/// while what is known of the subject stays the same.
+/// Why a name was not compared, or not in full. The operator has to look at the name. A clearance
+/// holds while what is known of the subject stays the same.
 #[derive(Clone, Copy)]
 enum NotFullyCompared {
     Script,
@@ -387,7 +389,7 @@ impl NotFullyCompared {
     }
 }
 
-/// Keeps the more serious of two hits on one entry.
+/// Keeps the more serious of two hits on one entry: a confirmed one, or else the higher score.
 fn keep(hits: &mut HashMap<u32, ScreeningHit>, number: u32, hit: ScreeningHit) {
     let rank =
         |hit: &ScreeningHit| (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points);
@@ -406,7 +408,7 @@ mod tests {
     use crate::screening::person_index::CANDIDATES_MAX;
 
     #[test]
-    fn a_name_that_cannot_be_compared_is_looked_at() {
+    fn a_name_that_cannot_be_compared_is_a_possible_match() {
         let matcher = EntryMatcher::new(Vec::new(), Thresholds::default());
         let found = |name: &str| matcher.screen(&ScreeningQuestion::person(name));
         for name in ["Asha Rao", "Łukasz Bjørn Weiß", "Ｊｏｈｎ Do\u{200b}e", "AL-ZAYDI, Shibl"]
@@ -451,7 +453,7 @@ mod tests {
             matcher.screen_address(address).screening
         };
         let (lower, upper) = (checked.to_lowercase(), checked.to_uppercase().replace('X', "x"));
-        // The last one's checksum is wrong: the bytes are listed all the same.
+        // The last one's checksum is wrong, but its bytes are the same.
         for listed in [checked, &lower, &upper, &checked.replace("eAed", "EAed")] {
             assert_eq!(found(listed, &address), Screening::ConfirmedMatch, "{listed}");
             assert_eq!(found(listed, &tron), Screening::PossibleMatch, "{listed}");
@@ -463,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_names_that_are_too_many_to_compare_are_looked_at() {
+    fn too_many_listed_names_to_compare_are_a_possible_match() {
         let listing = |count: usize| {
             let entry = |number: usize| {
                 let mut entry = ListEntry::new(ListName::Own, "own", EntryKind::Individual);
@@ -482,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_long_name_is_compared_or_looked_at() {
+    fn a_long_name_is_compared_in_full_or_is_a_possible_match() {
         let matcher = listing("Zubin Tarkhad");
         let found = |name: &str| -> Vec<String> {
             let finding = matcher.screen(&ScreeningQuestion::person(name));

@@ -1,12 +1,15 @@
 //! Sanctions screening: published lists in memory, matched by name, identifier and blockchain
 //! address.
 //!
-//! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and passes
-//! questions to `matcher.rs`. A person's name is read in every way that it may be meant
-//! (`prepare.rs`). For each reading, `person_index.rs` finds candidates by similarity (`index.rs`)
-//! and by the consonants of words, and `alignment.rs` says how much of both names agrees. The name
-//! of a business is compared by similarity alone.
-//! `judge.rs` weighs what was found, and `hits.rs` keeps it for the operator; `hit.rs` is the row.
+//! `lists.rs` reads the files that the settings name, with `ofac.rs`, `un.rs` and `own.rs`, and
+//! passes questions to `matcher.rs`. A person's name is read in several ways (`prepare.rs`). For
+//! each reading, `person_index.rs` finds candidates by similarity (`index.rs`) and by the
+//! consonants of words, and `alignment.rs` says how much of both names agrees. The name of a
+//! business is compared by similarity alone. `judge.rs` judges each candidate, and `hits.rs` stores
+//! the hits for the operator (`hit.rs` is the row).
+//!
+//! The *given* name is the one that is screened, in full and not a first name. A *listed* name is
+//! one of an entry.
 
 pub mod alignment;
 pub mod birth;
@@ -153,7 +156,7 @@ impl ListEntry {
         }
     }
 
-    /// A digest of the whole content: an operator's clearance stands while it stays the same.
+    /// A digest of the whole content. An operator's clearance ends when it changes.
     pub fn content_hash(&self) -> [u8; 32] {
         entry_digest::version_1(self)
     }
@@ -205,7 +208,7 @@ pub struct ReadList {
 /// contain anything.
 const FAULT_CHARACTERS_MAX: usize = 300;
 
-/// The reason why a list is refused, short and on one line.
+/// The reason why a list is refused, cut to `FAULT_CHARACTERS_MAX` and without control characters.
 fn short_fault(fault: String) -> String {
     let plain = fault
         .chars()
@@ -315,15 +318,15 @@ pub struct ScreeningHit {
     /// The list's own identifier of the entry; with [`UNREADABLE`], a word that says why somebody
     /// or something was not compared, or not in full.
     pub entry_id: String,
-    /// A hash of the entry's content: a decision about it holds while this stays the same.
+    /// A hash of the entry's content; zeros with [`UNREADABLE`]. A clearance ends when it changes.
     pub entry_hash: [u8; 32],
     /// `PossibleMatch` or `ConfirmedMatch`.
     pub screening: Screening,
     /// The name's score (`judge.rs`), 0 to 10 000; 10 000 where a number or an address agrees, and
     /// 0 for a name that was not compared, or not in full.
     pub score_basis_points: i64,
-    /// What agreed and what did not, in words. Contains what the list publishes, and no personal
-    /// data of the subject.
+    /// What agreed and what did not, in words. Of the subject it contains at most a blockchain
+    /// address, and no personal data.
     pub evidence: String,
     /// The listed name that agrees; `None` if something else agrees.
     pub listed_name: Option<String>,

@@ -1,14 +1,14 @@
-//! What the index is made of: records, which hold listed names, each token as its number; postings,
-//! which say in which records a token is; and sets of records.
+//! The parts of the index in `index.rs`: records, which hold listed names, each token as its
+//! number; postings, which say in which records a token is; and sets of records.
 
 /// Listed names in every variation of their tokens, one record after the other. A record is the
 /// name's number, the count of its tokens, and their numbers. All are adjacent, because a search
-/// reads many records in random order.
+/// reads many records in random order. A record's place is the index of its first number.
 #[derive(Default)]
 pub(super) struct Records(Vec<u32>);
 
 impl Records {
-    /// One more than the last place.
+    /// A bound: every place is less.
     pub(super) fn places_count(&self) -> usize {
         self.0.len()
     }
@@ -38,7 +38,7 @@ impl Records {
 #[derive(Clone, Copy)]
 pub(super) struct TokenPosting {
     pub(super) place: u32,
-    /// The first sounds of all its tokens, as bits: most records are ruled out by them alone.
+    /// The first sounds of all tokens of the record, as bits. They alone rule out most records.
     pub(super) sounds: u32,
 }
 
@@ -56,7 +56,7 @@ impl Bits {
     pub(super) fn resize(&mut self, number_max: usize) {
         self.0.resize(number_max / 64 + 1, 0);
     }
-    /// Adds a number below what the set was made for; answers whether it is new.
+    /// Adds a number; answers whether it is new. A number without room is not added.
     pub(super) fn add(&mut self, number: u32) -> bool {
         let (Some(word), bit) = (self.0.get_mut(number as usize / 64), 1 << (number % 64)) else {
             return false;

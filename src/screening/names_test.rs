@@ -3,7 +3,9 @@
 //!
 //! `HUNDI_NAMES_FULL=1 cargo test --release --lib screening::names_test -- --nocapture` prints the
 //! table that is kept in `bench/names.md`; an ordinary run makes fewer cases. A generator with a
-//! fixed seed makes every case from the files in `tests/fixtures/names`.
+//! fixed seed makes every case from the files in `tests/fixtures/names`. With the variable `SHOW`,
+//! the tests also print the evasions that come out clear, and the pairs that are judged wrongly.
+//! With `SHOW=muslim` or `SHOW=other`, they also print the stopped names of that community.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -114,7 +116,7 @@ fn write_the_listed_persons() {
     std::fs::write(path, out.into_inner().unwrap()).unwrap();
 }
 
-/// Indian names by community and role, each as often as lists name it.
+/// The Indian names of one community, each as often as the fixture's last column says.
 struct Indian {
     given: Vec<&'static str>,
     surnames: Vec<&'static str>,
@@ -300,12 +302,13 @@ struct Case {
     entry_id: String,
 }
 
-/// Primary names of two to five words of the UN's list, and as many of OFAC's.
+/// Every evasion of some primary names of the UN's list, and of as many of OFAC's. The names have
+/// two to five words.
 fn evasions(entries: &[Arc<ListEntry>]) -> Vec<Case> {
     evasions_sized(entries, sizes().0)
 }
 
-/// The same with so many names of each list.
+/// The same with `each` names of each list.
 fn evasions_sized(entries: &[Arc<ListEntry>], each: usize) -> Vec<Case> {
     let is_usable = |entry: &&Arc<ListEntry>| {
         let name = &entry.names[0];
@@ -330,8 +333,8 @@ fn evasions_sized(entries: &[Arc<ListEntry>], each: usize) -> Vec<Case> {
     cases
 }
 
-/// Names of each list that evasions are made from, and Indian names of each community: as many as
-/// an ordinary run has time for, or all where `HUNDI_NAMES_FULL` is set.
+/// How many names of each list evasions are made from, and how many Indian names of each community
+/// are screened. Fewer unless `HUNDI_NAMES_FULL` is set.
 fn sizes() -> (usize, usize) {
     if std::env::var_os("HUNDI_NAMES_FULL").is_some() { (150, 2_000) } else { (12, 250) }
 }
@@ -360,7 +363,8 @@ fn evasions_are_caught_and_ordinary_names_pass() {
         plain.add(&text::tokens(&name.text, EntryKind::Individual));
     }
     let plain = plain.build(Thresholds::default().score_possible);
-    // To save time, only a full run compares with the search by similarity alone.
+    // `before` says whether the search by similarity alone, which came before labels and alignment,
+    // finds nothing. To save time, only a full run asks it.
     let is_full = sizes().0 > 100;
     let before =
         |name: &str| is_full && plain.search(&text::tokens(name, EntryKind::Individual)).is_empty();
@@ -446,7 +450,7 @@ fn evasions_are_caught_and_ordinary_names_pass() {
         writeln!(table, "{slower:.2} times as long as the search by similarity alone").unwrap();
     }
     println!("{table}");
-    // The most that is wanted; `bench/names.md` has the measured rates.
+    // The bounds; `bench/names.md` has the measured rates.
     assert!(clear_rate <= 2.0, "{clear_rate:.1} % of the evasions are clear");
     for (rate, most) in alarms.into_iter().zip([8.0, 3.0, 1.0, 1.0]) {
         assert!(rate <= most, "{rate:.1} % of ordinary names are stopped, {most} are allowed");
@@ -679,7 +683,7 @@ const MORE_FORMS: &[Evasion] = &[
     }),
 ];
 
-/// Strong aliases of entries that no case of `evasions` was made from, in the forms given.
+/// Strong aliases of entries that are not in `tuned`, in these forms.
 fn held_out_evasions(
     entries: &[Arc<ListEntry>],
     tuned: &HashSet<String>,
@@ -715,7 +719,8 @@ fn held_out_evasions(
     cases
 }
 
-/// A line for each form, and the share of all cases that came out clear.
+/// Adds a line for each form to the table. Answers the share of all cases that came out clear, in
+/// per cent.
 fn cleared(matcher: &EntryMatcher, cases: &[Case], forms: &[Evasion], table: &mut String) -> f64 {
     let mut clear = 0;
     for (kind, _) in forms {
@@ -761,7 +766,7 @@ fn held_out_names_keep_the_bounds() {
             writeln!(table, "{what}, forms {which}").unwrap();
             let cases = held_out_evasions(&entries, &tuned, seed, forms, evasions_each);
             let rate = cleared(&matcher, &cases, forms, &mut table);
-            // A short run has so few names that one more is a per cent.
+            // A short run has so few names that one more is about a per cent.
             let most = if is_full { most } else { most + 6.0 };
             assert!(rate <= most, "{table}{rate:.1} % of the evasions are clear");
             drawn.extend(ids(&cases));
@@ -825,7 +830,7 @@ fn labelled_pairs_of_another_project() {
         let subject = if is_person { ScreenedAs::Person } else { ScreenedAs::Business };
         let question = ScreeningQuestion { kind: subject, ..ScreeningQuestion::person(&record[2]) };
         let found = matcher.screen(&question);
-        // A name that cannot be compared is looked at by a person, which is no match.
+        // The hit of a name that was not compared, or not in full, is no match.
         let is_hit = found.hits.iter().any(|hit| hit.entry_id == "1");
         let is_match = &record[4] == "true";
         counts[usize::from(!is_person)][match (is_hit, is_match) {
@@ -861,6 +866,6 @@ fn labelled_pairs_of_another_project() {
     }
 }
 
-/// Precision and recall that were measured on labelled pairs, with a little room: of persons, and
-/// of businesses.
+/// The least precision and recall on labelled pairs, a little below what was measured: of persons,
+/// and of businesses.
 const PAIRS_MIN: [(f64, f64); 2] = [(55.0, 80.0), (65.0, 70.0)];

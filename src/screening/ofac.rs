@@ -1,8 +1,8 @@
 //! The OFAC SDN list as it is published in CSV: sdn.csv, alt.csv, add.csv and sdn_comments.csv.
 //!
-//! The files have no header and join on the entity's number; `-0-` is null. Dates of birth,
-//! nationalities, numbers, weak names and digital currency addresses are in the remarks, which
-//! sdn_comments.csv continues.
+//! The files have no header. The first field of each record is the entity's number, which joins the
+//! files; `-0-` is null. Dates of birth, nationalities, identity numbers, weak names and digital
+//! currency addresses are in the remarks of sdn.csv, which sdn_comments.csv continues.
 
 use std::collections::HashMap;
 
@@ -51,8 +51,8 @@ impl CsvRecord {
     }
 }
 
-/// The records of a file; every one has the same number of fields, and the last one ends with a
-/// line break.
+/// The records of a file. Refuses a record without `fields_count` fields, and a file whose last
+/// record does not end with a line break.
 fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<CsvRecord>, String> {
     let bytes = bytes.strip_suffix(&[END_MARK]).unwrap_or(bytes);
     // The parser's line numbers are right only if `\n` alone ends each line.
@@ -171,7 +171,7 @@ fn joined<'a>(
     })
 }
 
-/// The continuations of remarks, by entity.
+/// The continuations of remarks, by the entity's number.
 fn spilled(bytes: &[u8]) -> Result<HashMap<String, String>, String> {
     let mut spilled: HashMap<String, String> = HashMap::new();
     for record in records("sdn_comments.csv", bytes, 2)? {
@@ -241,7 +241,7 @@ fn identifier(part: &str) -> Option<(&str, Option<super::CountryCode>)> {
     number.bytes().any(|byte| byte.is_ascii_digit()).then_some((number, country))
 }
 
-/// The addresses behind "Digital Currency Address - <currency> <address>".
+/// The addresses in "Digital Currency Address - <currency> <address>".
 pub fn digital_currency_addresses(remarks: &str) -> Vec<&str> {
     let parts = remarks.split("Digital Currency Address").skip(1);
     let words = parts.filter_map(|part| {

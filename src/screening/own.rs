@@ -3,8 +3,8 @@
 //!
 //! `aliases` are separated by `;`. `date_of_birth` is `YYYY-MM-DD` or `YYYY`. `country` is an ISO
 //! 3166-1 alpha-2 code or a name. `address` holds blockchain addresses, separated by `;`. `note` is
-//! ignored; it is for the operator. An entry needs an `id`, and a `name` or an `address`. Entries
-//! are compared with persons and businesses alike. No entry may have the id `decision`.
+//! ignored; it is for the operator. An entry needs an `id`, and a name, an alias or an address.
+//! Entries are compared with persons and businesses alike. No entry may have the id `decision`.
 
 use std::collections::HashSet;
 

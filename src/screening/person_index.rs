@@ -3,10 +3,10 @@
 //!
 //! Two searches find candidates. `index.rs` finds every listed name whose similarity reaches the
 //! threshold. The *labels* here find names that lie within a longer text or are written with other
-//! spaces. A label is a hash of consonants. A listed name has the labels of its words that few
-//! people bear, and of these words joined to their neighbours. A given text is looked up by the
-//! labels of its words and of its joined words. Each candidate is then aligned with the given name,
-//! word by word.
+//! spaces. A label is a hash, mostly of consonants. A listed name has the labels of its rarest
+//! words, and of these words joined to their neighbours. A given text is looked up by the labels of
+//! its words and of its joined words. Each candidate is then aligned with the given name, word by
+//! word.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,8 +18,9 @@ use super::sounds::spelling_key;
 
 /// Words of a listed name that weigh at least this are labelled, and so are its two heaviest.
 const LABEL_WEIGHT_MIN: f64 = 5.5;
-/// The most words of a given name, and of a listed one, that are aligned. A longer given name is
-/// aligned in windows of this many words, which begin `WINDOW_STEP` words apart.
+/// The most words that are aligned at once. A longer given name is searched by its labels in
+/// windows of this many words, which begin at most `WINDOW_STEP` words apart. Of a longer listed
+/// name, only the first words are aligned.
 const WORDS_MAX: usize = 16;
 const WINDOW_STEP: usize = 4;
 /// A shorter word is not split into several words.
@@ -30,7 +31,7 @@ const ARTICLES: &[&str] = &["al", "el", "ul"];
 /// The most letters of each part.
 const PART_LETTERS_MAX: usize = 24;
 /// The most names found by labels that are compared with one window of a reading. Those of the
-/// rarest labels come first; the rest is not compared, and `has_more_names` says so. Among the
+/// rarest labels come first; the rest are not compared, and `has_more_names` says so. Among the
 /// 5,350 persons of `tests/fixtures/names`, no name that the tests look for finds more than 1,400.
 pub const CANDIDATES_MAX: usize = 5_000;
 
@@ -148,7 +149,7 @@ pub struct PersonIndex {
     weights: WordWeights,
     similar: NameIndex,
     names: Vec<Vec<Word>>,
-    /// Which names a label finds, by label.
+    /// Each label and a name that it finds, sorted.
     labels: Vec<(Label, u32)>,
     /// Every word that a longer one may be made of.
     words: HashSet<String>,
@@ -156,8 +157,8 @@ pub struct PersonIndex {
 
 impl PersonIndex {
     /// Listed names that one of these readings may be: those whose similarity with it reaches the
-    /// threshold (unless the reading `is_searched_within`), and those that its labels find and that
-    /// lie within it.
+    /// threshold (unless the reading `is_searched_within`), and those that its labels find and of
+    /// which enough agrees. Each reading is also tried with its long words split.
     pub fn search(&self, readings: &[Reading]) -> PersonsFound {
         let mut found = PersonsFound::default();
         let parted = readings.iter().filter_map(|reading| self.parted(reading));

@@ -27,7 +27,8 @@ pub struct Reading {
 
 /// The ways to read a name.
 pub struct Readings {
-    /// The plain one first. Never empty; a name without any letter has a reading without words.
+    /// The plain one first. Never empty: a name without letters and digits has one reading without
+    /// words.
     pub all: Vec<Reading>,
     /// The text names more persons than `PERSONS_MAX`.
     pub has_more_persons: bool,
@@ -146,13 +147,14 @@ const ACCOUNT_WORDS: &[&str] = &[
     "resident",
 ];
 /// Words of respect that follow a name: one more reading leaves them out. `common_names.rs` has the
-/// forms of address in front of a name; `text.rs` has the ones that are always left out.
+/// forms of address in front of a name; `text.rs` has those of them that every reading leaves out.
 const RESPECT_AFTER: &[&str] = &[
     "ji", "jee", "bhai", "ben", "sahib", "saheb", "sahab", "saab", "sab", "sb", "esq", "esquire",
     "garu", "amma", "anna", "dada", "didi", "mian", "miyan",
 ];
 
-/// Whether a text holds characters that make it show in another order than it is stored.
+/// Whether a text has characters that override the direction of writing, so that it shows in
+/// another order than it is stored.
 pub fn has_bidi_override(text: &str) -> bool {
     text.chars().any(|letter| matches!(letter, '\u{202d}' | '\u{202e}'))
 }
@@ -163,7 +165,6 @@ pub fn readings(name: &str) -> Readings {
     let mut has_more_persons = false;
     let mut add = |words: Vec<String>, is_searched_within: bool| {
         let is_known = found.iter().any(|reading| reading.words == words);
-        // A name written in single letters is not compared as one name.
         let single_letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
         let is_searched_within = is_searched_within || single_letters > SINGLE_LETTERS_MAX;
         if !words.is_empty() && !is_known {
@@ -193,8 +194,8 @@ pub fn readings(name: &str) -> Readings {
     Readings { all: found, has_more_persons }
 }
 
-/// The text; and if some of [`SEPARATORS_BETWEEN`] stand between other words, also the text with
-/// `;` in their place.
+/// The text, and also the text with `;` in place of each of [`SEPARATORS_BETWEEN`] that stands
+/// between other words, if there is one.
 fn texts(name: &str) -> Vec<String> {
     let mut texts = vec![name.to_owned()];
     let words: Vec<&str> = name.split_whitespace().collect();
@@ -275,9 +276,9 @@ fn variants(person: &str) -> Vec<Vec<String>> {
         }
     };
     add(person);
-    let closed = closed(person);
-    if closed != person {
-        add(&closed);
+    let unmarked = without_inner_marks(person);
+    if unmarked != person {
+        add(&unmarked);
     }
     all
 }
@@ -333,8 +334,8 @@ fn joined_letters(words: &[String]) -> Vec<String> {
     out
 }
 
-/// The text with the marks inside words left out: "mas-ood", "az'har".
-fn closed(text: &str) -> String {
+/// The text with the marks inside words left out, except commas: "mas-ood" becomes "masood".
+fn without_inner_marks(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let is_letter = |place: Option<usize>| {
         place.and_then(|place| letters.get(place)).is_some_and(|letter| letter.is_alphanumeric())
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_names_have_one_reading_and_no_name_has_none() {
+    fn every_text_has_a_reading_and_a_plain_name_has_only_one() {
         assert_eq!(readings("Asha Rao").all.len(), 1);
         assert_eq!(readings("***").all, [Reading { words: Vec::new(), is_searched_within: false }]);
         assert_eq!(readings("NRE").all[0].words, ["nre"]);

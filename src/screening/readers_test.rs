@@ -246,7 +246,7 @@ fn damaged(bytes: &[u8], damage: &Damage) -> Vec<u8> {
     out
 }
 
-/// Reads the kept files with one of them damaged; answers whether it was taken all the same.
+/// Reads the fixtures with file number `which` damaged. Answers whether the reader accepted it.
 fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError> {
     let mut files =
         [SDN.to_vec(), ALT.to_vec(), ADD.to_vec(), COMMENTS.to_vec(), UN.to_vec(), OWN.to_vec()];
@@ -265,12 +265,12 @@ fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError>
     // A file that was cut at the end of a line looks whole, unless an end mark, a root element or
     // another file shows the cut. For sdn_comments.csv and the operator's list nothing does.
     let at_line_end = files[which].ends_with(b"\n") && matches!(which, 3 | 5);
-    // The line break behind the root element says nothing.
+    // A cut that removes only the line break after the root element loses nothing.
     let is_whole_xml = which == 4 && files[4].ends_with(b"</CONSOLIDATED_LIST>");
     if is_cut_only && !at_line_end && !is_whole_xml {
         prop_assert!(
             read.is_err(),
-            "a cut file was taken: {which} of {} bytes",
+            "a cut file was accepted: {which} of {} bytes",
             files[which].len()
         );
     }
@@ -294,7 +294,7 @@ fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError>
 
 /// Runs for three seconds, or for `HUNDI_TEST_MUTATION_SECONDS`.
 #[test]
-fn no_damage_to_a_kept_file_breaks_a_reader() {
+fn no_damage_to_a_fixture_breaks_a_reader() {
     let seconds: u64 = std::env::var("HUNDI_TEST_MUTATION_SECONDS")
         .ok()
         .and_then(|text| text.parse().ok())
@@ -318,7 +318,7 @@ fn no_damage_to_a_kept_file_breaks_a_reader() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
     #[test]
-    fn damaged_files_never_panic_and_cut_ones_never_load(
+    fn damaged_files_never_panic_and_a_visible_cut_is_refused(
         which in 0_usize..6, damages in prop::collection::vec(damage(), 1..4),
     ) {
         read_damaged(which, &damages)?;

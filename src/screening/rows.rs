@@ -108,7 +108,7 @@ pub fn open_of_mode(tx: &mut dyn Tx, mode: Mode, rows_max: i64) -> Result<Vec<Hi
 }
 
 /// Identifiers of an account's senders or beneficiaries above `after`, in rising order: one step
-/// of screening everybody again.
+/// of screening all persons again.
 pub fn ids_after(
     tx: &mut dyn Tx,
     table: ScreenedTable,

@@ -1,7 +1,8 @@
-//! Words by their sound: spellings that Indian and Arabic scripts do not distinguish become the
-//! same.
+//! Words by their sound: many spellings that Indian and Arabic scripts do not distinguish become
+//! the same.
 
-/// Spellings of one name that `sound` does not make the same. The first of a group stands for all.
+/// Spellings of one name; `sound` alone would leave many of them different. The first of a group
+/// stands for all.
 const SPELLINGS: &[&[&str]] = &[
     &[
         "mohammed", "muhammad", "mohammad", "mohamed", "mohamad", "muhammed", "muhamad",
@@ -85,7 +86,7 @@ pub fn sound(word: &str) -> String {
             out.push(letter);
         }
     }
-    // A mute h closes many words: Shah, Ullah.
+    // Many words end with a mute h: Shah, Ullah.
     if out.len() > 3 && out.ends_with('h') && !out.ends_with("ch") {
         out.pop();
     }
@@ -96,7 +97,7 @@ pub const fn is_vowel(letter: char) -> bool {
     matches!(letter, 'a' | 'e' | 'i' | 'o' | 'u')
 }
 
-/// The sound of the spelling that stands for a word.
+/// The sound of a word, or of the first spelling of its group in `SPELLINGS`.
 pub fn spelling_key(word: &str) -> String {
     let known =
         SPELLINGS.iter().find(|group| group.contains(&word)).and_then(|group| group.first());

@@ -9,7 +9,7 @@ use super::EntryKind;
 /// The most bytes of a token that are compared; a longer one is compared by its beginning.
 pub const TOKEN_BYTES_MAX: usize = 128;
 
-/// Forms of address that say nothing about who a person is: always left out in front of a name.
+/// Forms of address that say nothing about who a person is. They are left out in front of a name.
 /// `common_names.rs` has more of them, which weigh little; `prepare.rs` has those behind a name.
 const TITLES: &[&str] =
     &["mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "shrimati", "smt"];

@@ -79,7 +79,7 @@ impl TokenTrie {
             return self.compare_all(pattern, least, found);
         }
         let mut matched: Matched = [0; PATTERN_BYTES_MAX];
-        // What is known before each place.
+        // The state of the comparison before each place.
         let mut stack = [PartialMatch::BEGIN; PATTERN_BYTES_MAX + 1];
         let mut at = 0;
         while let Some(node) = self.nodes.get(at) {
@@ -110,7 +110,7 @@ impl TokenTrie {
         }
     }
 
-    /// The same, but compares every token, for a searched token that is too long for `step`.
+    /// Like `search`, but compares every token: for a searched token that is too long for `step`.
     fn compare_all(&self, pattern: &Pattern<'_>, least: f64, mut found: impl FnMut(f64, u32)) {
         let mut token = vec![0; self.bytes];
         for node in &self.nodes {
@@ -140,8 +140,9 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
         #[test]
         fn a_trie_finds_what_comparing_all_finds(
-            tokens in prop_oneof![1_usize..12,
-                50_usize..=64].prop_flat_map(|bytes| prop::collection::btree_set(prop::collection::vec(b'a'..b'f', bytes), 0..60)),
+            tokens in prop_oneof![1_usize..12, 50_usize..=64].prop_flat_map(|bytes| {
+                prop::collection::btree_set(prop::collection::vec(b'a'..b'f', bytes), 0..60)
+            }),
             searched in "[a-f]{1,14}|[a-f]{60,70}", least in 0.1_f64..1.0,
         ) {
             let tokens: BTreeSet<Vec<u8>> = tokens;

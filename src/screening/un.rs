@@ -1,7 +1,8 @@
 //! The UN Security Council's consolidated list as it is published in XML.
 //!
 //! `CONSOLIDATED_LIST` holds `INDIVIDUALS` and `ENTITIES`. The reader refuses document type
-//! declarations, and every XML entity but the five that XML itself defines.
+//! declarations, and XML entities other than the five that XML itself defines. Character references
+//! are accepted.
 
 use std::collections::HashSet;
 
@@ -56,7 +57,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
         bytes.get(..end).unwrap_or(bytes).iter().filter(|byte| **byte == b'\n').count() + 1
     };
     let (mut entries, mut ids) = (Vec::new(), HashSet::new());
-    // What surrounds the entry that is read, and the entry's open elements.
+    // The names of the elements that surround the entries, and the entry's open elements.
     let (mut path, mut open): (Vec<String>, Vec<ListElement>) = (Vec::new(), Vec::new());
     let (mut elements_count, mut made_at, mut is_ended) = (0_usize, None, false);
     loop {
@@ -186,7 +187,8 @@ fn append(open: &mut [ListElement], text: &str, depth: usize) -> Result<(), Stri
     }
 }
 
-/// The Unix seconds of a time such as "2026-02-27T00:00:09.554Z", or of a date alone.
+/// The Unix seconds of a time such as "2026-02-27T00:00:09.554Z". If only the date can be read, the
+/// start of that day in UTC.
 fn generated(text: &str) -> Option<i64> {
     let day: jiff::civil::Date = text.get(..10)?.parse().ok()?;
     let seconds = text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_second);

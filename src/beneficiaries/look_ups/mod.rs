@@ -1,5 +1,5 @@
-//! Look-ups: questions to an outside service about accounts. Which of them are due, which a worker
-//! has under a lease, and what an answer changes.
+//! Look-ups: questions to an outside service about accounts. This module stores them, leases the
+//! due ones to a worker, and applies the answers.
 //!
 //! A question is a row of `account_look_ups`, which stays until the answer is applied or the
 //! beneficiary is no longer in verification. So nothing is lost if the server stops or the service
@@ -22,7 +22,7 @@ use crate::store::{Signal, Tx};
 /// answer.
 pub const LEASE_MILLISECONDS: i64 = 30_000;
 /// Shortest and longest pause before a service that did not answer is asked again, in seconds. Each
-/// pause is twice the one before.
+/// pause is twice the one before, or as long as the service's `Retry-After` if that is longer.
 pub const PAUSE_SECONDS_MIN: i64 = 2;
 pub const PAUSE_SECONDS_MAX: i64 = 3_600;
 

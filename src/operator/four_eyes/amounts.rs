@@ -7,10 +7,11 @@ use crate::rates;
 use crate::store::Tx;
 use crate::{deposits, payouts, refunds, transfers};
 
-/// Payouts that one query reads.
+/// The most payouts that one query reads.
 const PAGE_ROWS: i64 = 500;
 
-/// Whether an amount needs a second person.
+/// [`Cause::Amount`] if an amount is more than `above`, or if no market rate is known to compare
+/// rupees by.
 pub(super) fn cause(
     tx: &mut dyn Tx,
     above: Money,
@@ -18,7 +19,8 @@ pub(super) fn cause(
 ) -> Result<Option<Cause>, StoreError> {
     let Some(amount) = amount else { return Ok(None) };
     let limit = match amount.currency {
-        // By the last market rate, however old: it only decides whether a second person is needed.
+        // By the last live market rate, however old: it only decides whether a second person is
+        // needed.
         Currency::Inr => match rates::rows::find(tx, rates::rows::LIVE_MARKET)? {
             Some((rate, _)) => above.exchanged(rate.mid, Currency::Inr)?,
             None => return Ok(Some(Cause::Amount)),
@@ -30,8 +32,8 @@ pub(super) fn cause(
 }
 
 /// The amount that a decision about an object moves, in dollars or a dollar token: for a payout,
-/// its transfer's amount; for a beneficiary, the largest of the payouts on hold that its approval
-/// releases.
+/// its transfer's amount; for a beneficiary, the largest such amount of its payouts on hold, which
+/// an approval may release. `None` for a sender.
 pub(super) fn moved(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<Option<Money>, StoreError> {
     match id.kind {
         ObjectKind::Transfer => match id.typed() {

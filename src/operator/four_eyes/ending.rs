@@ -59,11 +59,11 @@ pub enum RequestCheck {
     Ended,
 }
 
-/// Ends a pending request that is too old, or that would be declined because what it is about has
-/// changed. It tries the request out and undoes that. Some objects decline a decision only for a
-/// moment, such as a payout that is being written for the bank. So a request that would be declined
-/// is ended only if `was_declined` says that an earlier check found the same. The audit log keeps
-/// why.
+/// Ends a pending request that is too old, whose requester may no longer decide, or that would be
+/// declined because what it is about has changed. To find that out, it carries the request out and
+/// undoes that. Some objects decline a decision only for a moment, such as a payout that is being
+/// written for the bank. So a request that would be declined is ended only if `was_declined` says
+/// that an earlier check found the same. The audit log keeps why.
 pub fn check(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -79,8 +79,8 @@ pub fn check(
         end(tx, now, &request, RequestStatus::Expired, "it is too old")?;
         return Ok(RequestCheck::Ended);
     }
-    // The requester was disabled while they made the request, or by an earlier version, which
-    // ended no requests.
+    // `disable_operator` ends requests too. But the requester may have made this one at the same
+    // moment, or an earlier version, which ended no requests, disabled them.
     if !may(tx, request.requested_by, Role::Operator)? {
         end(tx, now, &request, RequestStatus::Outdated, REQUESTER_DISABLED)?;
         return Ok(RequestCheck::Ended);

@@ -3,8 +3,10 @@
 //! If `four_eyes_above` is set, these need a second person: a decision above that amount, an
 //! address for a refund, a clearance of what screening or an operator confirmed, and the end of a
 //! pause or a suspension. The decision is first kept as a request. It is carried out in the
-//! transaction in which an approver other than the requester approves it. Both have to prove who
-//! they are, by a session or a password, because anybody can write a name on a command line.
+//! transaction in which an approver other than the requester approves it. `hundi deposits credit`
+//! and `hundi resume database` cannot wait, so both persons take part at once ([`require_two`]).
+//! Both have to prove who they are, by a session or a password, because anybody can write a name on
+//! a command line.
 
 mod amounts;
 mod ending;
@@ -300,7 +302,7 @@ pub(super) fn keep_for_second_person(
     Ok(Some(format!("{}: {} {WAITS} {number}", request.subject, request.word)))
 }
 
-/// Whether the answer of a decision says that it waits for a second person.
+/// Whether the answer about a decision says that the decision waits for a second person.
 pub fn is_waiting(outcome: &str) -> bool {
     outcome.contains(WAITS)
 }
@@ -351,8 +353,8 @@ fn cause(
     amounts::cause(tx, above, amount)
 }
 
-/// Whether screening has found a confirmed match of this object, or an operator has confirmed one
-/// by a refusal. For a payout the hits of its transfer count, because an approval of the payout
+/// Whether this object has a confirmed match that nobody has decided about, or a hit that an
+/// operator refused. For a payout the hits of its transfer count, because an approval of the payout
 /// clears them.
 fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreError> {
     let is_confirmed = |row: &screening::hit::HitRow| match row.decision {

@@ -7,8 +7,8 @@ use crate::reconcile;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// What one ledger account held before a day in one currency and what moved in the day, in units of
-/// the currency.
+/// What one ledger account held before a day in one currency, and what moved on that day, in units
+/// of the currency.
 pub struct TrialBalanceLine {
     pub account: LedgerAccount,
     pub currency: Currency,
@@ -82,7 +82,7 @@ pub struct BankSums {
 }
 
 /// The bank's sums of one day. `None` if the mode has no bank that sends statements, or if no
-/// statement closes that day.
+/// statement closes that day or a later one.
 pub fn bank(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Option<BankSums>, StoreError> {
     let is_closed = reconcile::rows::closed_until(tx)?.is_some_and(|closed| closed >= day);
     if !is_closed || reconcile::rows::bank_mode(tx)? != mode {
