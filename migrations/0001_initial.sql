@@ -1,13 +1,15 @@
 -- The first schema: one text for every store. BIGINT, TEXT, BOOLEAN and BYTEA only.
--- `scope` is account * 2 + live and leads every key of a caller's object; ids are 16 bytes and append.
--- Clustered tables say WITHOUT ROWID, which stores other than SQLite leave out.
+-- `scope` is the account's number times 2, plus 1 in live mode. It leads the primary key of nearly every table of callers'
+-- objects. Identifiers are 16 bytes and rise with the time, so rows are appended.
+-- Clustered tables say WITHOUT ROWID, which is left out for PostgreSQL.
 
 CREATE TABLE meta (
   name TEXT NOT NULL PRIMARY KEY,
   value BYTEA NOT NULL
 ) WITHOUT ROWID;
 
--- Which node does what only one may do at a time, where several serve the same data. Each new holder has a higher token.
+-- Where several nodes serve the same data: which node does what only one may do at a time. Each new holder has a higher
+-- token.
 CREATE TABLE leases (
   name TEXT NOT NULL PRIMARY KEY,
   holder BYTEA NOT NULL,
@@ -16,7 +18,8 @@ CREATE TABLE leases (
   last_id BYTEA
 ) WITHOUT ROWID;
 
--- What is left of a key's rate, where several nodes share it: they take from it by the handful.
+-- Where several nodes serve the same keys: the token bucket of each API key. Each node takes a handful of tokens at a
+-- time.
 CREATE TABLE rate_limits (
   key_id BYTEA NOT NULL,
   is_write BOOLEAN NOT NULL,
@@ -45,8 +48,8 @@ CREATE TABLE api_keys (
   revoked_at BIGINT
 ) WITHOUT ROWID;
 
--- A narrow index of keyed hashes beside answers that only append. The answers are not clustered by their key: a row of
--- more than a quarter page would spill into a page of its own there. New keys go to the newest part, whose pages they share.
+-- A narrow index of keyed hashes beside answers that only append. The answers are not clustered by their key: there, a row
+-- of more than a quarter page would spill into a page of its own. `part` is the number of a segment (store/key_segments.rs).
 CREATE TABLE idempotency_keys (
   part BIGINT NOT NULL,
   key_hash BYTEA NOT NULL,
@@ -54,7 +57,7 @@ CREATE TABLE idempotency_keys (
   PRIMARY KEY (part, key_hash)
 ) WITHOUT ROWID;
 
--- Which keys a closed part may hold. A missing row means that the part is asked.
+-- Which keys a closed segment may hold. A segment without a row here is searched for every key.
 CREATE TABLE idempotency_filters (
   part BIGINT NOT NULL PRIMARY KEY,
   checksum BIGINT NOT NULL,
@@ -117,8 +120,9 @@ CREATE TABLE senders (
   PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 
--- What screening found: one row a subject (sender, beneficiary, or the transfer that an address paid) and list entry.
--- `basis` is a keyed fingerprint of both; evidence holds what the list publishes and nothing of the subject.
+-- What screening found: one row for each pair of a subject (a sender, a beneficiary, or the transfer that an address paid)
+-- and a list entry. `basis` is a keyed fingerprint of both. `evidence` has what the list publishes, and nothing of the
+-- subject.
 CREATE TABLE screening_hits (
   scope BIGINT NOT NULL,
   id BYTEA NOT NULL,
@@ -290,7 +294,8 @@ CREATE INDEX refunds_open ON refunds (chain, scope, id) WHERE status <> 'complet
 CREATE UNIQUE INDEX refunds_deposit ON refunds (scope, deposit_id) WHERE deposit_id IS NOT NULL;
 CREATE UNIQUE INDEX refunds_final ON refunds (chain, transaction_hash, log_index) WHERE log_index IS NOT NULL;
 
--- The book. A posting moves one amount of one currency from one ledger account to another; an imbalance cannot be written down.
+-- The ledger. A posting moves one amount of one currency from one ledger account to another, so an imbalance cannot be
+-- written down.
 CREATE TABLE ledger_postings (
   scope BIGINT NOT NULL,
   id BYTEA NOT NULL,
@@ -307,7 +312,7 @@ CREATE TABLE ledger_postings (
   CHECK (currency IN ('INR', 'USD', 'USDT'))
 ) WITHOUT ROWID;
 
--- The running sums of the postings, so that a balance costs the same however long the book is.
+-- The running sums of the postings, so that reading a balance costs the same however many postings there are.
 CREATE TABLE ledger_balances (
   scope BIGINT NOT NULL,
   account TEXT NOT NULL,
@@ -357,8 +362,8 @@ CREATE TABLE webhook_endpoints (
 ) WITHOUT ROWID;
 
 -- The narrow row of an endpoint that deliveries change. `due_milliseconds` is never later than the first due delivery,
--- so that finding what is due costs nothing for endpoints that have nothing due. A deleted endpoint's row is closed
--- and stays until its deliveries are purged.
+-- except under the lease of migration 33. So finding what is due costs nothing for endpoints that have nothing due. The row
+-- of a deleted endpoint is closed, and stays until its deliveries are purged.
 CREATE TABLE webhook_queues (
   endpoint_id BYTEA NOT NULL PRIMARY KEY,
   scope BIGINT NOT NULL,
@@ -370,8 +375,9 @@ CREATE TABLE webhook_queues (
 CREATE INDEX webhook_queues_due ON webhook_queues (due_milliseconds, endpoint_id, scope) WHERE due_milliseconds IS NOT NULL;
 CREATE INDEX webhook_queues_closed ON webhook_queues (endpoint_id) WHERE closed;
 
--- One event for one endpoint. While an attempt is under way `due_milliseconds` is the end of its lease. `step` is the
--- place of the next attempt in the schedule that began at `schedule_start_milliseconds`.
+-- One event for one endpoint. While an attempt is under way, `due_milliseconds` is the end of its lease, unless the attempt
+-- runs under the lease of migration 33. `step` is the place of the next attempt in the schedule that began at
+-- `schedule_start_milliseconds`.
 CREATE TABLE webhook_deliveries (
   endpoint_id BYTEA NOT NULL,
   id BYTEA NOT NULL,
@@ -399,8 +405,8 @@ CREATE TABLE webhook_attempts (
   PRIMARY KEY (endpoint_id, delivery_id, number)
 ) WITHOUT ROWID;
 
--- What is due: one row a thing that a worker or a test clock has to do. Due times are the store's clock, reckoned with the account's test clock
--- as `clock_offset_seconds` has it.
+-- Work that is due later. Due times are by the store's clock. `clock_offset_seconds` is how far the account's test clock was
+-- ahead when the due time was computed.
 CREATE TABLE tasks (
   due_milliseconds BIGINT NOT NULL,
   id BYTEA NOT NULL,
@@ -411,8 +417,9 @@ CREATE TABLE tasks (
   PRIMARY KEY (due_milliseconds, id)
 ) WITHOUT ROWID;
 
--- Accounts that a service is asked about: one row a beneficiary, until the answer is applied. A new `id` is a new question,
--- so that a late answer to an older one is not taken for it. While it is asked, `due_milliseconds` is the end of its lease.
+-- Questions about bank accounts: one row for each beneficiary, until the answer is applied. A new question has a new `id`,
+-- so that a late answer to an older one is not taken for its answer. While a question is under way, `due_milliseconds` is
+-- the end of its lease.
 CREATE TABLE account_look_ups (
   scope BIGINT NOT NULL,
   beneficiary_id BYTEA NOT NULL,
@@ -424,7 +431,7 @@ CREATE TABLE account_look_ups (
 ) WITHOUT ROWID;
 CREATE INDEX account_look_ups_due ON account_look_ups (due_milliseconds);
 
--- What a rate source last knew that was good, and what the day's rates are held against.
+-- The last good rate of a source, and the anchor, which the rates of the day have to be near.
 CREATE TABLE market_rates (
   source TEXT NOT NULL PRIMARY KEY,
   inr_per_usd BIGINT NOT NULL CHECK (inr_per_usd > 0),
@@ -449,8 +456,8 @@ CREATE TABLE simulated_transactions (
 ) WITHOUT ROWID;
 CREATE INDEX simulated_transactions_block ON simulated_transactions (scope, block_number);
 
--- How far a real chain was followed: the network that it was begun on, the token's contract that it is followed with, the last block of its
--- final view that was read, and the contract that handed over to another one, if one did. One row a chain and mode.
+-- How far a real chain was followed: its network, the token's contract that is followed, the last block of the final view
+-- that was read, and the contract that was deprecated in favour of another, if one was. One row for each chain and mode.
 CREATE TABLE chain_cursors (
   mode TEXT NOT NULL,
   chain TEXT NOT NULL,
@@ -465,8 +472,8 @@ CREATE TABLE chain_cursors (
   PRIMARY KEY (mode, chain)
 ) WITHOUT ROWID;
 
--- Every contract that was the token's since a real chain was begun, with the units that it counts in: transfers go on with the one that they
--- were told.
+-- Every contract that was the token's since the following of a real chain began. Each transfer keeps the contract that its
+-- caller was told.
 CREATE TABLE chain_tokens (
   mode TEXT NOT NULL,
   chain TEXT NOT NULL,
@@ -475,8 +482,8 @@ CREATE TABLE chain_tokens (
   PRIMARY KEY (mode, chain, contract)
 ) WITHOUT ROWID;
 
--- Token movements away from deposit addresses: the operator's own sweeps. The chain, of which there are two at most, comes last
--- in every key: without statistics it would pass for a column that tells rows apart.
+-- Sweeps: token movements away from deposit addresses. The chain comes last in the keys that have it. There are only a few
+-- chains, but without statistics the planner would expect that the chain alone tells rows apart.
 CREATE TABLE chain_sweeps (
   chain TEXT NOT NULL,
   transaction_hash TEXT NOT NULL,
@@ -492,8 +499,8 @@ CREATE INDEX chain_sweeps_address ON chain_sweeps (from_address, chain);
 CREATE INDEX chain_sweeps_recipient ON chain_sweeps (to_address, chain);
 CREATE INDEX chain_sweeps_block ON chain_sweeps (block_number);
 
--- Up to which block the book was compared with a real chain, and when it was last compared as a whole. One row a chain and mode,
--- which begins where following begins.
+-- Up to which block the book was compared with a real chain, and when the whole was last compared. One row for each chain and
+-- mode; it begins where following begins.
 CREATE TABLE chain_audits (
   mode TEXT NOT NULL,
   chain TEXT NOT NULL,
@@ -503,7 +510,7 @@ CREATE TABLE chain_audits (
   PRIMARY KEY (mode, chain)
 ) WITHOUT ROWID;
 
--- What those comparisons found. A row goes when the same things are compared again and agree; until then it is an open
+-- What those comparisons found. A row is removed when the same things are compared again and agree. Until then it is an open
 -- difference, or one that the operator has explained.
 CREATE TABLE chain_differences (
   mode TEXT NOT NULL,
@@ -518,8 +525,8 @@ CREATE TABLE chain_differences (
   PRIMARY KEY (mode, chain, kind, subject)
 ) WITHOUT ROWID;
 
--- Payments that a bank is to be told of, and how far each has come. `message_id` is the file it was written into, and
--- `reference` what the bank has settled it under, by which a payment that comes back is found.
+-- Payments that the bank is instructed to make, and how far each has come. `message_id` is the file that a payment was
+-- written into. `reference` is the bank's reference of the settled payment, by which a payment that comes back is found.
 CREATE TABLE bank_instructions (
   payout_id BYTEA NOT NULL PRIMARY KEY,
   scope BIGINT NOT NULL,
@@ -537,7 +544,7 @@ CREATE INDEX bank_instructions_queued ON bank_instructions (payout_id) WHERE sta
 CREATE INDEX bank_instructions_message ON bank_instructions (message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX bank_instructions_open ON bank_instructions (published_at) WHERE status = 'published' AND NOT is_answered;
 
--- Files that were written for the bank. The boot in which one was staged decides what a crash leaves certain.
+-- Files for the bank. `boot` is the boot of the machine during which the file was staged (workers/bank/publish.rs).
 CREATE TABLE bank_messages (
   id BYTEA NOT NULL PRIMARY KEY,
   status TEXT NOT NULL,

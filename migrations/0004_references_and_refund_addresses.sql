@@ -1,4 +1,5 @@
--- A caller's own reference of a transfer, unique for ever, and who declared the address of a refund.
+-- A caller's own reference of a transfer, which no other transfer of the account and mode can have; and who declared the
+-- address of a refund, and why.
 
 ALTER TABLE transfers ADD COLUMN reference TEXT;
 CREATE UNIQUE INDEX transfers_reference ON transfers (scope, reference) WHERE reference IS NOT NULL;

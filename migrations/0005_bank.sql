@@ -40,5 +40,5 @@ CREATE TABLE bank_closed_differences (
   PRIMARY KEY (kind, subject)
 ) WITHOUT ROWID;
 
--- What the bank reported of the payout, where that keeps its refund from being sent.
+-- What the bank reported of the payout, if that keeps the refund from being sent.
 ALTER TABLE refunds ADD COLUMN bank_hold TEXT;

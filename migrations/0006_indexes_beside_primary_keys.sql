@@ -1,6 +1,4 @@
--- Partial indexes, so that no planner takes one for a look-up by the primary key: each condition holds for every row, and only
--- a query that compares the column implies it. With stale statistics PostgreSQL otherwise reads all rows of an account through an index
--- that begins with the account.
+-- Partial indexes, for the same reason as those of migration 3: no planner uses them for a look-up by the primary key.
 CREATE INDEX transfers_by_beneficiary ON transfers (scope, beneficiary_id, id) WHERE beneficiary_id IS NOT NULL;
 DROP INDEX transfers_beneficiary;
 CREATE INDEX transfers_by_sender ON transfers (scope, sender_id, id) WHERE sender_id IS NOT NULL;

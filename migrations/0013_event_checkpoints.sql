@@ -1,5 +1,5 @@
--- The chain over an account's events at some of them: how many there are up to that event, and the hash over them.
--- Events that are here already join it when they are first computed, beginning with the oldest that is kept.
+-- The hash chain over an account's events, at some of the events: how many events there are up to that one, and the hash
+-- over them. Events from before this migration join the chain when it is first computed, from the oldest that is kept.
 CREATE TABLE event_checkpoints (
   scope BIGINT NOT NULL,
   event_id BYTEA NOT NULL,

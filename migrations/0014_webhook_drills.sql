@@ -1,4 +1,4 @@
--- The newest drill of a webhook endpoint, and its report. While it is `running`, a worker holds it until the lease ends.
+-- The newest drill of a webhook endpoint, and its report. While it is `running`, a worker holds it under a lease.
 CREATE TABLE webhook_drills (
   scope BIGINT NOT NULL,
   endpoint_id BYTEA NOT NULL,

@@ -1,4 +1,5 @@
--- What people and the service did that somebody may ask about: rows are only added, each with a hash over itself and the one before.
+-- What people and the service did that somebody may ask about. Rows are only added. Each has a hash over itself and the hash
+-- of the row before.
 CREATE TABLE audit_log (
   number BIGINT NOT NULL PRIMARY KEY,
   at_milliseconds BIGINT NOT NULL,
@@ -12,7 +13,7 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_log_by_subject ON audit_log (subject, number);
 CREATE INDEX audit_log_by_action ON audit_log (action, number);
 
--- The last row's number and hash. Who writes a row locks this one, so that rows have one order on any number of nodes.
+-- The last row's number and hash. A transaction that adds a row locks this one, so that the rows of all nodes have one order.
 CREATE TABLE audit_tail (
   name TEXT NOT NULL PRIMARY KEY,
   number BIGINT NOT NULL,

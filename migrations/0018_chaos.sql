@@ -1,4 +1,5 @@
--- The sandbox that attacks its caller: one profile for a test key. A key whose row has no `chaos_until` is asked nothing of it.
+-- Chaos: the service attacks the caller of a test key. A key has at most one profile, and none if its row has no
+-- `chaos_until`. That column is in Unix milliseconds.
 ALTER TABLE api_keys ADD COLUMN chaos_until BIGINT;
 ALTER TABLE webhook_endpoints ADD COLUMN chaos_key_id BYTEA;
 
@@ -26,7 +27,8 @@ CREATE TABLE chaos_profiles (
 
 CREATE INDEX chaos_profiles_by_end ON chaos_profiles (completes_milliseconds);
 
--- What a caller asked for under a profile, with all its attempts: a POST by its idempotency key, a GET that was attacked.
+-- What a caller asked for under a profile, with all its attempts: each POST, found by its idempotency key, and each GET that
+-- was attacked.
 CREATE TABLE chaos_requests (
   scope BIGINT NOT NULL,
   key_id BYTEA NOT NULL,

@@ -1,5 +1,5 @@
--- The name under which a payment file stands in the bank's folders, and the last number that each series of names gave:
--- a day of India's, or "all". A number is never given twice.
+-- The name of a payment file in the bank's folders, and the last number that each series of names gave. A series is an Indian
+-- day, or "all". It never gives a number twice.
 ALTER TABLE bank_messages ADD COLUMN file_name TEXT;
 CREATE INDEX bank_messages_file_name ON bank_messages (file_name) WHERE file_name IS NOT NULL;
 CREATE TABLE bank_file_numbers (

@@ -1,4 +1,4 @@
--- Changes of the encryption key. `place` and `after_key` say how far the values have been sealed anew.
+-- Changes of the encryption key. `place` and `after_key` say up to where the values have been sealed anew.
 CREATE TABLE encryption_rotations (
   number BIGINT NOT NULL PRIMARY KEY,
   old_verifier BYTEA NOT NULL,
@@ -10,7 +10,7 @@ CREATE TABLE encryption_rotations (
   values_count BIGINT NOT NULL
 );
 
--- Which keys each running node has, as verifiers one behind the other.
+-- Which keys each running node has. `verifiers` has their verifiers one after the other.
 CREATE TABLE encryption_key_holders (
   node_id BYTEA NOT NULL PRIMARY KEY,
   name TEXT NOT NULL,

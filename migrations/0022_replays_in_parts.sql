@@ -1,4 +1,4 @@
--- What is left of the replay of a range of events: one for each account.
+-- What is left of the replay of a range of events. An account has at most one in each mode.
 CREATE TABLE webhook_replays (
   scope BIGINT NOT NULL PRIMARY KEY,
   endpoint_id BYTEA NOT NULL,

@@ -1,2 +1,2 @@
--- When a key was last used, in Unix seconds: written down once a minute at most, and at the end of a process.
+-- When a key was last used, in Unix seconds. Each process stores this once a minute, and when it ends.
 ALTER TABLE api_keys ADD COLUMN used_at BIGINT;

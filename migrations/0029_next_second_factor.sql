@@ -1,5 +1,5 @@
--- The secret of a second factor that is being set up, sealed, with when that began. The confirmed one counts until this
+-- Sealed: the secret of a second factor that is being set up, and when that began. The confirmed factor counts until the new
 -- one takes its place.
 ALTER TABLE operators ADD COLUMN next_totp_secret BYTEA;
--- Where one was being set up before, the operator begins again.
+-- An operator who was just setting one up begins again.
 UPDATE operators SET totp_secret = NULL WHERE NOT is_totp_confirmed;

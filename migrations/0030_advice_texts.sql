@@ -1,5 +1,5 @@
--- What payment advices say of the issuer and the bank: a row for each state of the settings under which a payout was
--- instructed. The number comes from the texts.
+-- What payment advices say of the issuer and the bank: a row for each set of these texts under which a payout was instructed.
+-- The number is computed from the texts.
 CREATE TABLE advice_texts (
   number BIGINT NOT NULL PRIMARY KEY,
   issuer TEXT NOT NULL,
@@ -9,5 +9,5 @@ CREATE TABLE advice_texts (
   debited_account_last4 TEXT
 );
 
--- Payouts that were instructed before have none: their advices say what the settings say.
+-- NULL for payouts that were instructed before this migration: their advices use the texts of the present settings.
 ALTER TABLE payouts ADD COLUMN advice_texts_number BIGINT;

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use crate::store::{Database, sqlite};
 
-/// Copies the database as it stands at one moment into a new file with mode 0600, and prints where.
-/// `Err` for PostgreSQL, if there is no database, or if the file exists already.
+/// Copies the database as it stands at one moment into a new file with mode 0600, and prints the
+/// file's name. `Err` for PostgreSQL, if there is no database, if the file exists already, or if
+/// the copy fails.
 pub fn write(database: &Database, file: &Path) -> Result<(), String> {
     database.must_exist()?;
     let Database::Sqlite(database) = database else {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes that should always be free. With less, `hundi doctor` reports a fault.
+/// If fewer bytes are free, `hundi doctor` reports a fault.
 pub const FREE_BYTES_MIN: u64 = 512 * 1024 * 1024;
 
 /// The space of a file system.
@@ -14,14 +14,15 @@ pub struct DiskSpace {
     pub total_bytes: u64,
 }
 
-/// A folder that the service writes to, and what it is called in metrics.
+/// A folder that the service writes to. `of` is its name in metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedFolder {
     pub of: &'static str,
     pub folder: PathBuf,
 }
 
-/// The space of the file system that holds a folder, or holds the nearest existing folder above it.
+/// The space of the file system that holds a folder. If the folder does not exist, the nearest
+/// existing folder above it counts.
 pub fn space(folder: &Path) -> io::Result<DiskSpace> {
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     let found = rustix::fs::statvfs(existing)?;
@@ -31,7 +32,7 @@ pub fn space(folder: &Path) -> io::Result<DiskSpace> {
     })
 }
 
-/// The space for each folder whose file system answers, by what the folder is called in metrics.
+/// The space for each folder whose file system answers, with the folder's name in metrics.
 pub async fn spaces(folders: &[WatchedFolder]) -> Vec<(&'static str, DiskSpace)> {
     let folders = folders.to_vec();
     let look = move || -> Vec<_> {
@@ -40,7 +41,7 @@ pub async fn spaces(folders: &[WatchedFolder]) -> Vec<(&'static str, DiskSpace)>
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }
 
-/// Bytes for people.
+/// Bytes as people read them, such as `12.3 GB` or `536 MB`.
 pub fn shown(bytes: u64) -> String {
     const GIGABYTE: u64 = 1_000_000_000;
     match bytes {

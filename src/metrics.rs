@@ -56,19 +56,18 @@ pub struct RateSourceLabels {
     number: u32,
 }
 
-/// Which sources of market rates are silent or unusable, for the worker that polls them. Clones
-/// share it.
+/// Whether the last answer of each source of market rates was used, for the worker that polls the
+/// sources. Clones share the gauges.
 #[derive(Clone, Default)]
 pub struct RateSources(Family<RateSourceLabels, Gauge>);
 
 impl RateSources {
-    /// `figure` is `inr_per_usd` or `usd_per_usdt`; `number` counts its sources from 1, in the
-    /// order of the settings.
+    /// `figure` is `inr_per_usd` or `usd_per_usdt`. `number` is the place of the source among the
+    /// sources of this figure in the settings, from 1.
     pub fn set(&self, figure: &'static str, number: u32, is_unused: bool) {
         let gauge = self.0.get_or_create(&RateSourceLabels { figure, number });
         gauge.set(i64::from(is_unused));
     }
-    /// Whether the last answer of a source was not used.
     pub fn is_unused(&self, figure: &'static str, number: u32) -> bool {
         self.0.get_or_create(&RateSourceLabels { figure, number }).get() == 1
     }
@@ -106,8 +105,8 @@ pub struct ChainLabels {
     mode: &'static str,
 }
 
-/// What is known of a followed chain now. A figure that this node does not know is left out,
-/// because an old value would raise an alarm forever. `in_trouble` and `unchecked` are 0 or 1.
+/// What this node knows of a followed chain now. A figure that is `None` is removed from the page,
+/// because an old value could raise an alarm forever. `in_trouble` and `unchecked` are 0 or 1.
 pub struct ChainFigures {
     pub chain: &'static str,
     pub mode: &'static str,
@@ -126,23 +125,23 @@ pub struct ChainFigures {
     pub doubts: u64,
 }
 
-/// Declares the metrics: each line is a field, its type, its name in Prometheus and its help text.
+/// Declares the metrics: for each a field, its type, its name in Prometheus and its help text.
 macro_rules! metrics {
     ($($(#[$doc:meta])* $field:ident: $type:ty = $name:literal $help:literal),* $(,)?) => {
-        /// Every figure that Prometheus reads.
+        /// Every metric that Prometheus reads.
         pub struct Metrics {
             registry: Registry,
             $($(#[$doc])* pub $field: $type),*
         }
 
-        /// Their names, without the prefix and without the ends that Prometheus adds.
+        /// Their names, without the prefix `hundi_` and without suffixes such as `_total`.
         pub const NAMES: &[&str] = &[$($name),*];
 
         impl Default for Metrics {
             fn default() -> Self {
                 let mut registry = Registry::with_prefix("hundi");
                 $(let $field = <$type>::default();
-                $field.registered(&mut registry, $name, $help);)*
+                $field.register_in(&mut registry, $name, $help);)*
                 Metrics { registry, $($field),* }
             }
         }
@@ -151,13 +150,13 @@ macro_rules! metrics {
 
 /// A metric that can be registered under a name.
 trait RegisterMetric: Clone {
-    fn registered(&self, registry: &mut Registry, name: &str, help: &str);
+    fn register_in(&self, registry: &mut Registry, name: &str, help: &str);
 }
 
 macro_rules! registered {
     ($($type:ty),* $(,)?) => {$(
         impl RegisterMetric for $type {
-            fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
+            fn register_in(&self, registry: &mut Registry, name: &str, help: &str) {
                 registry.register(name, help, self.clone());
             }
         }
@@ -179,15 +178,15 @@ registered!(
 );
 
 impl RegisterMetric for Reasons {
-    fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
-        self.0.registered(registry, name, help);
+    fn register_in(&self, registry: &mut Registry, name: &str, help: &str) {
+        self.0.register_in(registry, name, help);
     }
 }
 registered!(Family<ReasonLabels, Counter>);
 
 impl RegisterMetric for RateSources {
-    fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
-        self.0.registered(registry, name, help);
+    fn register_in(&self, registry: &mut Registry, name: &str, help: &str) {
+        self.0.register_in(registry, name, help);
     }
 }
 registered!(Family<RateSourceLabels, Gauge>);
@@ -203,49 +202,42 @@ impl Default for Seconds {
 }
 
 impl RegisterMetric for Seconds {
-    fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
+    fn register_in(&self, registry: &mut Registry, name: &str, help: &str) {
         registry.register(name, help, self.0.clone());
     }
 }
 
 metrics! {
-    /// Pauses that the operator set, for everybody or an account.
     pauses: Family<OperationLabels, Gauge> =
         "pauses" "Pauses that the operator set, by what they stop",
-    /// Rates and answers of rate sources that were not used.
     rate_refusals: Reasons =
         "rate_refusals" "Rates that were not used, by reason",
     rate_source_unused: RateSources =
         "rate_source_unused" "1 while a source of rates is silent or its answers cannot be used",
-    /// Look-ups of accounts, by how they ended.
     look_ups: Reasons =
         "account_look_ups" "Look-ups of beneficiaries' accounts by outcome",
     /// Files from the bank: `applied`, `again`, `refused`, `unreadable`.
     bank_files: Reasons =
         "bank_files" "Files from the bank, by what became of them",
-    /// What those files say of single payments: `applied`, `ignored` where it was known, `unknown`
-    /// where it fits no payment, `unread` where it could not be read.
+    /// What those files say of single payments: `applied`, `ignored` if it changed nothing,
+    /// `unknown` if it fits no payment, `unread` if it could not be read.
     bank_reports: Reasons =
         "bank_reports" "Reports of the bank about single payments, by their effect",
-    /// Payouts that wait for the operator because the bank's reports contradict each other or
-    /// cannot be acted on, by reason.
     bank_alarms: Reasons =
         "bank_alarms"
         "Payouts that the operator has to decide after a report of the bank, by reason",
     /// Turns of the bank's worker: `done`, `failed`.
     bank_turns: Reasons =
         "bank_turns" "Turns of the bank's worker by outcome",
-    /// Files in the outbox that the agent has not taken.
     bank_outbox_files: Gauge =
         "bank_outbox_files" "Files for the bank that its agent has not taken",
     bank_outbox_oldest_seconds: Gauge =
         "bank_outbox_oldest_seconds" "How long the oldest file for the bank has waited",
-    /// Space on the file systems of the database and the bank's folders.
     disk_free_bytes: Family<FolderLabels, Gauge> =
         "disk_free_bytes" "Bytes that can still be written where a folder of the service lies",
     disk_bytes: Family<FolderLabels, Gauge> =
         "disk_bytes" "Size of the file system where a folder of the service lies",
-    /// What waits, by what it is (`backlog/rows.rs`) and by mode.
+    /// `backlog/rows.rs` has the words for what waits.
     backlog: Family<WaitingLabels, Gauge> =
         "backlog" "What waits, by what it is and by mode; at most 10000 of each are counted",
     backlog_oldest_seconds: Family<WaitingLabels, Gauge> =
@@ -254,7 +246,6 @@ metrics! {
     /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
     bank_comparisons: Reasons =
         "bank_comparisons" "Comparisons of the book with the bank's statements by outcome",
-    /// What the last of them found.
     bank_differences: Gauge =
         "bank_differences" "Differences that the last comparison with the bank's statements found",
     /// Sanctions lists that changed and were read again: `loaded`, `refused`.
@@ -287,7 +278,6 @@ metrics! {
         "clock_step_seconds"
         "Seconds by which the machine's clock was set ahead of the service's clock since the \
          start; negative if it was set back",
-    /// 1 for each lease that this node holds.
     leases_held: Family<LeaseLabels, Gauge> =
         "leases_held" "1 while this node holds the lease of a worker",
     database_connections: Counter<u64, AtomicU64> =
@@ -368,7 +358,7 @@ impl Metrics {
     pub fn webhook_in_flight(&self, delta: i64) {
         self.webhook_in_flight.inc_by(delta);
     }
-    /// The page that Prometheus reads.
+    /// The text that Prometheus reads.
     pub fn page(&self, store: &Store, chains: &[ChainFigures]) -> String {
         use std::sync::atomic::Ordering::Relaxed;
         let catch_up = |counter: &Counter<u64, AtomicU64>, total: u64| {
@@ -418,7 +408,7 @@ impl Metrics {
 mod tests {
     use super::*;
 
-    /// The names of metrics in a text, as a query names them.
+    /// The names that begin with `hundi_` in a text.
     fn named(text: &str) -> std::collections::BTreeSet<&str> {
         let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '_';
         text.match_indices("hundi_")
@@ -455,7 +445,7 @@ mod tests {
             assert!(named(text).len() > 10, "nothing is named");
             assert_eq!(unknown(text), Vec::<String>::new());
         }
-        // The control.
+        // A name of no metric is found.
         assert_eq!(unknown("rate(hundi_wishes_total[5m])"), ["hundi_wishes_total"]);
         let dashboard = include_str!("../deploy/grafana/hundi.json");
         serde_json::from_str::<serde_json::Value>(dashboard).unwrap();

@@ -1,5 +1,6 @@
-//! JSON over HTTP to services that the operator configured: chain nodes, rate sources, account
-//! look-ups. Not for addresses that callers give: `webhooks::sending` vets those.
+//! HTTP requests to services that the operator chose: chain nodes, rate sources, account look-ups,
+//! an OpenID Connect provider. Commands such as `hundi listen` call a server with it. Not for
+//! addresses that callers give: `webhooks::sending` vets those.
 
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use secrecy::{ExposeSecret, SecretString};
 const CONNECT_SECONDS_MAX: u64 = 5;
 /// How long an idle connection is kept.
 const IDLE_SECONDS_MAX: u64 = 30;
-/// The longest `Retry-After` that is honoured. A gateway that asks for hours is asked again after
-/// five minutes: its limit may end early, and waiting would then cost hours.
+/// The longest `Retry-After` that is honoured. A gateway that says hours is asked again after five
+/// minutes, because its limit may end early.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 
 /// Why there is no answer.
@@ -39,13 +40,13 @@ pub enum OutboundError {
 #[derive(Clone, Debug)]
 pub struct HttpAnswer {
     pub http_status: u16,
-    /// `Retry-After` where it was a number, at most [`RETRY_AFTER_SECONDS_MAX`].
+    /// `Retry-After` if it was a number, at most [`RETRY_AFTER_SECONDS_MAX`].
     pub retry_after_seconds: Option<u64>,
     pub body: Bytes,
 }
 
 /// Where requests go: an address, and the header that authorises, if there is one. Its `Debug`
-/// shows no secret and no path, because providers put keys into both.
+/// shows neither the header nor the path, because providers put keys into both.
 #[derive(Clone)]
 pub struct OutboundEndpoint {
     uri: Uri,
@@ -83,8 +84,8 @@ impl OutboundEndpoint {
         Ok(OutboundEndpoint { uri, header })
     }
 
-    /// Reads an address whose requests and answers nobody on the way may read or change: https, or
-    /// http on this machine.
+    /// [`OutboundEndpoint::new`] for requests and answers that nobody on the way may read or
+    /// change. Refuses http, except to this machine.
     pub fn private(
         address: &str,
         header: Option<(&str, SecretString)>,
@@ -106,15 +107,15 @@ impl OutboundEndpoint {
         self.uri.scheme_str() == Some("https") || self.is_loopback()
     }
 
-    /// Whether it is on this machine, judged by its name.
+    /// Whether its host is this machine: `localhost`, or a loopback address.
     pub fn is_loopback(&self) -> bool {
         let host = self.uri.host().unwrap_or("").trim_matches(['[', ']']);
         host == "localhost"
             || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// Whether requests to both go to the same place: scheme, host, port and path are equal,
-    /// however they are written.
+    /// Whether requests to both go to the same place: scheme, host, port, path and query are equal.
+    /// Neither the case of scheme and host nor a dot or slash at the end counts.
     pub fn is_same_place(&self, other: &OutboundEndpoint) -> bool {
         let place = |uri: &Uri| {
             let scheme = uri.scheme_str().unwrap_or("").to_lowercase();
@@ -150,7 +151,7 @@ impl OutboundEndpoint {
         SecretString::from(self.uri.to_string())
     }
 
-    /// The same host with another path, such as a node's second interface.
+    /// The same host and header with another path, such as that of a node's second interface.
     pub fn with_path(&self, path: &str) -> Result<OutboundEndpoint, OutboundError> {
         let mut parts = self.uri.clone().into_parts();
         parts.path_and_query = Some(
@@ -270,7 +271,7 @@ impl Client {
 }
 
 /// What is wrong and what to do about it, if known. Otherwise the innermost cause, which says more
-/// than "client error". Of the address, the text shows the host at most.
+/// than the error itself. Of the address, the text shows the host at most.
 fn connection_fault(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     loop {
@@ -293,7 +294,7 @@ fn explained(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
         return Some(text.into());
     }
     let error = cause.downcast_ref::<std::io::Error>()?;
-    // TLS puts its errors into those of the connection.
+    // An error of TLS is inside the error of the connection.
     if let Some(sentence) = error.get_ref().and_then(|inner| explained(inner)) {
         return Some(sentence);
     }
@@ -343,7 +344,8 @@ mod tests {
         Client::new(RootCertStore::empty()).unwrap()
     }
 
-    /// A server that gives each connection one raw answer and hands back what it was asked.
+    /// A server that gives each connection one raw answer, and passes on what it was asked. If the
+    /// answer is empty, the server stays silent.
     async fn serve(
         answer: &'static str,
     ) -> (OutboundEndpoint, tokio::sync::mpsc::UnboundedReceiver<String>) {
@@ -357,7 +359,6 @@ mod tests {
                 let _ = tell.send(String::from_utf8_lossy(&bytes[..length]).into_owned());
                 let _ = stream.write_all(answer.as_bytes()).await;
                 if answer.is_empty() {
-                    // Keeps the connection open and says nothing.
                     std::future::pending::<()>().await;
                 }
             }
@@ -475,7 +476,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bounds_hold() {
+    async fn a_late_or_long_answer_and_a_bad_address_are_errors() {
         let (silent, _asked) = serve("").await;
         let late = client().get(&silent, Duration::from_millis(50), 100).await;
         assert_eq!(late.err(), Some(OutboundError::Deadline(50)));

@@ -1,4 +1,5 @@
-//! Where the encryption key comes from, and the lock that keeps two servers off one database.
+//! Where secrets come from, above all the encryption key, and the lock that keeps two servers off
+//! one database file.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -21,9 +22,10 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The value of an environment variable. If it is not set, the text of a file, whose path is in the
-/// variable `NAME_FILE`. Service managers hand out secrets in this way. See [`check_environment`]
-/// and [`check_secret_files`].
+/// The value of the environment variable `name`. If it is unset or empty, the text of the file
+/// whose path is in the variable `name` + `_FILE`: service managers hand out secrets in files.
+/// `None` also if the value or the file cannot be read, which [`check_environment`] and
+/// [`check_secret_files`] refuse at the start.
 pub fn environment(name: &str) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     variable(name).or_else(|| {
@@ -32,7 +34,7 @@ pub fn environment(name: &str) -> Option<String> {
     })
 }
 
-/// Refuses a variable of ours that is not UTF-8, which would count as not set. Other programs'
+/// Refuses a variable `HUNDI_…` that is not UTF-8, which would count as not set. Other programs'
 /// variables may hold anything.
 pub fn check_environment() -> Result<(), String> {
     for (name, value) in std::env::vars_os() {
@@ -45,11 +47,11 @@ pub fn check_environment() -> Result<(), String> {
     Ok(())
 }
 
-/// Variables that end in `_FILE` and are settings of their own: the file holds no secret.
+/// Variables `HUNDI_…_FILE` whose file holds no secret: each is a setting of its own.
 const FILE_SETTINGS: [&str; 1] = ["HUNDI_IFSC_FILE"];
 
-/// Refuses a secret's file that cannot be read, and a secret that is given twice. Without its
-/// encryption key a service would make another one.
+/// Refuses a secret's file that is empty or cannot be read, and a secret that is given twice. A
+/// service that could not read its encryption key might otherwise make another one.
 pub fn check_secret_files() -> Result<(), String> {
     let texts = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -81,14 +83,15 @@ pub fn check_secret_files() -> Result<(), String> {
 pub const KEY_NEEDED: &str = "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the \
  same on each: make it once with `head -c 32 /dev/urandom | base64`";
 
-/// The keys that the operator gave by variables. While the key is changed, `next` opens values too.
+/// The encryption keys that the operator gave by variables. `next` is given while the key is
+/// changed.
 #[derive(Clone, Debug, Default)]
 pub struct GivenKeys {
     key: Option<SecretString>,
     next: Option<SecretString>,
 }
 
-/// Where a key comes from: a variable, or a file beside an SQLite database.
+/// Where the key comes from: a variable, or a file beside an SQLite database with this suffix.
 const KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY", ".key");
 /// The key that will replace it.
 const NEXT_KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY_NEXT", ".key-next");
@@ -111,14 +114,13 @@ impl EncryptionKeys {
     pub fn all(&self) -> Vec<[u8; KEY_BYTES]> {
         std::iter::once(self.key).chain(self.next).collect()
     }
-    /// For each key, what tells whether it fits a database.
     pub fn verifiers(&self) -> Vec<Verifier> {
         self.all().iter().map(verifier_of).collect()
     }
 }
 
-/// The operator's keys, or those in the files beside the database. A first start creates the first
-/// file, with mode 0600.
+/// The keys that the operator gave, or those in the files beside an SQLite database. If there is
+/// none and the database has none yet, this makes a key and its file, with mode 0600.
 pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<EncryptionKeys, String> {
     if let Some(keys) = existing_encryption_keys(database, given)? {
         return Ok(keys);
@@ -145,7 +147,7 @@ pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Encrypt
     Ok(EncryptionKeys { key, next: None })
 }
 
-/// The verifier of the key of an existing database.
+/// The verifier of the key of an existing database; `None` also if it cannot be read.
 fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
     if !database.exists() {
         return None;
@@ -154,7 +156,8 @@ fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
     meta::read(&mut SqliteTx::new(&connection), VERIFIER).ok()?
 }
 
-/// The operator's keys, or those in the files beside the database; `None` if there are neither.
+/// The keys that the operator gave, or those in the files beside an SQLite database; `None` if
+/// there is none.
 pub fn existing_encryption_keys(
     database: &Database,
     given: &GivenKeys,
@@ -212,7 +215,7 @@ fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
     })
 }
 
-/// Name of the stored verifier of the key that seals.
+/// The name in `meta` of the verifier of the key that seals.
 pub const VERIFIER: &str = "encryption_key_verifier";
 
 /// The error of a process that does not have the key that seals.
@@ -237,8 +240,8 @@ pub fn sealing_verifier(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<Verif
     }
 }
 
-/// Refuses a process that does not have the key that seals. Changes nothing, so it can be asked
-/// before a migration.
+/// Refuses a process that does not have the key that seals. Changes nothing, so it can run before a
+/// migration.
 pub fn refuse_unfit_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
     // A new database has no key yet.
     if schema_version(tx)? == 0 {
@@ -262,7 +265,7 @@ pub fn prefetch_sealing_key(tx: &mut dyn Tx) -> Result<(), StoreError> {
 }
 
 /// The key that seals in this transaction. Asks the store each time, because the key can change
-/// while a process runs. A process without the new key can no longer seal.
+/// while a process runs. `Err` if the process does not have the new key.
 pub fn sealing_key<'s>(tx: &mut dyn Tx, sealer: &'s Sealer) -> Result<SealingKey<'s>, StoreError> {
     let stored = meta::read(tx, VERIFIER)?;
     sealer.sealing_key(stored.as_deref()).ok_or_else(|| {

@@ -1,4 +1,5 @@
-//! Root certificates for every outgoing TLS connection: webhooks, chain nodes, rates, PostgreSQL.
+//! Root certificates for outgoing TLS connections, such as those to webhook receivers, chain nodes
+//! and PostgreSQL. For PostgreSQL the address may name a file of its own (`sslrootcert`).
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -6,9 +7,9 @@ use rustls::pki_types::CertificateDer;
 /// The variables by which an operator names the trusted certificates.
 const NAMING_VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// The certificates that the platform trusts, or Mozilla's where it has none. If the operator has
-/// named some with [`NAMING_VARIABLES`], only those count, also if none of them can be read: then
-/// no connection is trusted. Reads files: call it once at start, outside the runtime's workers.
+/// The certificates that the platform trusts, or Mozilla's if the platform has none. If one of
+/// [`NAMING_VARIABLES`] is set, only the certificates that it names count. If none of these can be
+/// read, no connection is trusted. Reads many files: call it only at a start.
 pub fn platform_roots() -> RootCertStore {
     let loaded = rustls_native_certs::load_native_certs();
     for error in &loaded.errors {

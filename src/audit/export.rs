@@ -94,7 +94,7 @@ pub fn compare(
         }
     }
     let count = chain.count();
-    // The chain names the log in the database. Here it followed the entries of the export.
+    // The faults of the chain name the audit log, but here the chain took the export's entries.
     let of_export = |fault: &String| fault.replacen("the audit log", "the export", 1);
     faults.extend(chain.faults.iter().map(of_export));
     Ok((count, faults))

@@ -1,6 +1,6 @@
 //! The audit log: what people and the service did that somebody may ask about later. Entries are
-//! only added. Each has a hash over itself and the hash before, so that an entry that was changed,
-//! removed, inserted or moved is found.
+//! only added. Each has a hash over itself and the hash of the entry before. So an entry that was
+//! changed, removed, inserted or moved is found.
 //!
 //! The table `audit_tail` has one row, the tail: the number and hash of the last entry.
 //!
@@ -87,7 +87,7 @@ pub struct Entry {
     pub hash: [u8; 32],
 }
 
-/// What stands for the hash before the first entry.
+/// Stands for the hash of an entry before the first.
 pub const BEGINNING: [u8; 32] = [0; 32];
 
 impl Entry {
@@ -196,7 +196,8 @@ impl HashChain {
 /// Entries that are read at once.
 const ENTRIES_AT_ONCE: i64 = 1_000;
 
-/// Passes on every entry with a number above `after`, in order. It reads a page at a time.
+/// Calls `take` with every entry whose number is above `after`, in order. It reads a page at a
+/// time.
 pub fn each(
     tx: &mut dyn Tx,
     mut after: i64,
@@ -286,8 +287,8 @@ mod tests {
             harm(&mut bad);
             assert!(!faults(&bad, tail).is_empty(), "{what}");
         }
-        // What the chain alone does not show: the end and its count gone together, and a log that
-        // was computed anew. An earlier export shows both.
+        // The chain alone does not show that the last entries are gone if the tail was set back. An
+        // earlier export shows it.
         assert_eq!(faults(&good[..3], Some((3, good[2].hash))), Vec::<String>::new());
     }
 }

@@ -27,8 +27,8 @@ fn read(mut row: Row) -> Result<Entry, StoreError> {
     })
 }
 
-/// The last entry's number and hash, which are 0 and [`BEGINNING`] before the first entry. Locks
-/// their row, the tail, until the commit, so that no other transaction adds an entry meanwhile.
+/// The tail: the last entry's number and hash, which are 0 and [`BEGINNING`] before the first
+/// entry. Locks its row until the commit, so that no other transaction adds an entry meanwhile.
 pub fn lock_tail(tx: &mut dyn Tx) -> Result<(i64, [u8; 32]), StoreError> {
     tx.execute(
         "INSERT INTO audit_tail (name, number, hash) VALUES (?1, 0, ?2) ON CONFLICT (name) DO \
@@ -75,7 +75,7 @@ pub fn after(tx: &mut dyn Tx, number: i64, rows_max: i64) -> Result<Vec<Entry>, 
     tx.rows(&sql, values![number, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Which entries are asked for.
+/// Which entries [`sought`] looks for.
 #[derive(Clone, Debug, Default)]
 pub struct Sought {
     /// "" for everybody.
@@ -88,9 +88,9 @@ pub struct Sought {
     pub before: i64,
 }
 
-/// The entries that are asked for, newest first. Each comes with the hash of the entry before it,
-/// or with [`BEGINNING`] if its number is 1. That hash is `None` if the entry before it is missing,
-/// or if its hash does not have 32 bytes.
+/// The entries that are sought, newest first. Each comes with the hash of the entry before it, or
+/// with [`BEGINNING`] if its number is 1. The hash is `None` if the entry before is missing, or has
+/// a hash that is not 32 bytes long.
 pub fn sought(
     tx: &mut dyn Tx,
     sought: &Sought,

@@ -21,7 +21,7 @@ pub async fn run_again<F>(name: &'static str, mut stop: Stop, work: impl Fn(Stop
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    // In a Tokio task, so that a panic ends nothing else.
+    // In a Tokio task of its own, so that a panic ends nothing else.
     while tokio::spawn(work(stop.clone(), None)).await.is_err() {
         tracing::error!(worker = name, "a worker panicked; it is started again");
         tokio::select! {
@@ -34,10 +34,11 @@ where
     }
 }
 
-/// Runs `work` while this node holds the lease, until `stop`. On a shared store the lease is
-/// released when `work` ends, and the node that takes it next starts `work` again; this one tries
-/// after a heartbeat. On the embedded store, which has no leases, `work` is started again only
-/// after a panic.
+/// Runs `work` while this node holds the lease, until `stop`.
+///
+/// On a shared store the lease is released when `work` ends, and the node that takes it next starts
+/// `work` again; this node tries after a heartbeat. On the embedded store there are no leases, and
+/// `work` is started again only after a panic.
 pub async fn run_as_leader<F>(
     app: Arc<AppState>,
     name: &'static str,

@@ -17,8 +17,8 @@ use leader::WorkerLease;
 /// longer holds the worker's lease. The worker then has to end soon.
 pub type Stop = watch::Receiver<bool>;
 
-/// Whether the worker has to stop. It must also stop if the channel's sender was dropped: each wait
-/// for a change would then end at once, and the worker's loop would never pause again.
+/// Whether the worker has to stop. It has to stop also if the channel's sender was dropped: each
+/// wait for a change would then end at once, and the worker's loop would never pause again.
 pub fn is_stopped(stop: &Stop) -> bool {
     *stop.borrow() || stop.has_changed().is_err()
 }
@@ -73,8 +73,8 @@ impl Worker {
         }
     }
 
-    /// Starts the worker if it runs on this node. The node's role says whether it takes requests,
-    /// and whether it may run the workers that run on one node alone.
+    /// Starts the worker if it runs on this node. By the node's role, `takes_requests` says whether
+    /// the node takes requests, and `may_lead` whether workers of [`RunsOn::Leader`] may run on it.
     pub fn start(
         self,
         app: &Arc<AppState>,

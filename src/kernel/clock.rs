@@ -22,17 +22,17 @@ pub const TIME_MAX: i64 = 253_402_300_799;
 pub enum Clock {
     /// The machine's clock.
     System,
-    /// A clock that was read, and is carried on by this machine's monotonic clock since its last
-    /// reading. It is the database's, read now and then, so that all nodes share one time; or
-    /// this machine's, read once.
+    /// A clock that is read now and then or once, and carried on by this machine's monotonic clock.
+    /// On PostgreSQL it is the database's, so that all nodes share one time. On the embedded store
+    /// it is this machine's, read once.
     Measured(Arc<Carried>),
     /// A clock that only tests move; milliseconds since 1970.
     Manual(Arc<AtomicI64>),
 }
 
 impl Clock {
-    /// The machine's clock as it is now, carried on by its monotonic one: a later step of the
-    /// machine's time changes nothing. Other clocks stay as they are.
+    /// For [`Clock::System`]: the machine's clock as it is now, carried on by the monotonic clock,
+    /// so that a later step of the machine's time changes nothing. Other clocks stay as they are.
     pub fn carried(self) -> Clock {
         match self {
             Clock::System => {
@@ -43,8 +43,7 @@ impl Clock {
         }
     }
 
-    /// How far the machine's clock is ahead of this one, in milliseconds; negative where it is
-    /// behind.
+    /// How far the machine's clock is ahead of this one, in milliseconds; negative if it is behind.
     pub fn machine_ahead_milliseconds(&self) -> i64 {
         match self {
             Clock::Measured(_) => machine_milliseconds() - self.milliseconds(),
@@ -61,8 +60,8 @@ impl Clock {
     }
 
     /// Until the moment `until` (Unix seconds), keeps stored answers of idempotency keys for
-    /// `seconds` longer than the usual 24 hours. After the clock was put forward, they would
-    /// otherwise be removed too soon.
+    /// `seconds` longer than the usual 24 hours. Otherwise they would be removed too soon after the
+    /// clock was put forward.
     pub fn keep_answers_longer(&self, seconds: i64, until: i64) {
         if let Clock::Measured(carried) = self {
             carried.answers_longer_seconds.store(seconds.max(0), Ordering::SeqCst);
@@ -93,7 +92,7 @@ impl Clock {
     }
 }
 
-/// A reading of another clock that took longer is too inexact to use.
+/// A reading of another clock that took longer is not used, unless it is the first.
 const READING_SECONDS_MAX: u64 = 1;
 
 /// A clock as it was last read, carried on by this machine's monotonic clock: a step of the
@@ -152,8 +151,8 @@ pub fn machine_time() -> std::time::SystemTime {
     std::time::SystemTime::now()
 }
 
-/// Bytes of the operating system's cryptographic generator, for seeds and for what is made before
-/// there is a [`Now`].
+/// Bytes of the operating system's cryptographic generator, for seeds and for whatever is made
+/// where there is no [`Now`].
 pub fn system_random<const N: usize>() -> Result<[u8; N], String> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
@@ -186,7 +185,8 @@ impl SleepMeter {
     }
 }
 
-/// A moment counted from the machine's boot, so that no step of its clock moves it.
+/// A moment counted from the machine's boot, so that a step of the machine's clock does not move
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootMoment {
     /// Identifies this boot (random(4)).
@@ -242,10 +242,10 @@ fn skew_milliseconds() -> i64 {
 /// The instant of one transaction, its source of identifiers, and the business time of the account
 /// it acts for.
 ///
-/// Two times run side by side. The *instant* is the store's clock: identifiers, idempotency,
-/// webhook schedules, retention and key expiry use it. The *business time* adds the account's test
-/// clock: `created`, histories, quotes, funding, holds and the simulated world use it. In live mode
-/// they are the same.
+/// The *instant* is the store's clock: identifiers, idempotency, webhook schedules, retention and
+/// key expiry use it. The *business time* is the instant plus the account's test clock: `created`,
+/// histories, quotes, funding, holds and the simulated world use it. In live mode the two are the
+/// same.
 #[derive(Debug)]
 pub struct Now {
     instant_milliseconds: i64,
@@ -281,9 +281,8 @@ impl Now {
         self.leave_account();
     }
 
-    /// Moves to the instant of the next transaction on PostgreSQL, backwards too: where several
-    /// nodes write, a clock that ran ahead for a moment must not keep its node in the future.
-    /// Identifiers still rise.
+    /// Moves to the instant of the next transaction on PostgreSQL, backwards too: a node whose
+    /// clock ran ahead for a moment must not stay in the future. Identifiers still rise.
     pub fn set_to(&mut self, milliseconds: i64) {
         self.instant_milliseconds = milliseconds;
         self.first_minted_milliseconds = None;
@@ -300,8 +299,8 @@ impl Now {
         self.enter_account(0);
     }
 
-    /// Moves the business time to the moment of a task, while a test clock is advanced and its
-    /// tasks run. It never moves back.
+    /// Moves the business time to the moment of a task that runs while a test clock is advanced.
+    /// The business time never moves back.
     pub fn step_to(&mut self, business_milliseconds: i64) {
         let base = self.instant_milliseconds + self.clock_offset_seconds * 1000;
         self.stepped_milliseconds = (business_milliseconds - base).max(self.stepped_milliseconds);
@@ -327,13 +326,12 @@ impl Now {
     pub const fn clock_offset_seconds(&self) -> i64 {
         self.clock_offset_seconds
     }
-    /// The instant of the store's clock at which a business time is reached, for due times of
-    /// tasks.
+    /// The instant at which a business time is reached, for due times of tasks.
     pub const fn due_milliseconds(&self, business_milliseconds: i64) -> i64 {
         business_milliseconds - self.clock_offset_seconds * 1000
     }
 
-    /// A fresh identifier, above every earlier one of this node.
+    /// A fresh identifier, above every one that this node minted before.
     pub fn mint<K: IdKind>(&mut self) -> Id<K> {
         let random = u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64());
         let id: Id<K> = self.minter.mint(self.instant_milliseconds, random);
@@ -344,13 +342,14 @@ impl Now {
     }
 
     /// The time in the first identifier that was minted since [`Now::set_to`], in milliseconds
-    /// since 1970. Identifiers of requests do not count, because no list shows them.
+    /// since 1970. Identifiers of the kind `Request`, among them every `InternalId`, do not count,
+    /// because no list shows them.
     pub const fn first_minted_milliseconds(&self) -> Option<i64> {
         self.first_minted_milliseconds
     }
 
-    /// Sets [`Now::first_minted_milliseconds`] back to what it was before a part of the transaction
-    /// that was undone: the identifiers of that part are in no row.
+    /// Sets [`Now::first_minted_milliseconds`] back to an earlier value, after a part of the
+    /// transaction was undone: the identifiers of that part are in no row.
     pub const fn undo_minting(&mut self, first_minted_milliseconds: Option<i64>) {
         self.first_minted_milliseconds = first_minted_milliseconds;
     }

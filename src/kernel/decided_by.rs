@@ -23,7 +23,7 @@ impl Role {
     }
 }
 
-/// Who decides, and why. Each is empty if unknown. Kept with every decision of the operator.
+/// Who decides, and why; each is empty if unknown. Kept with every decision of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecidedBy {
     actor: String,
@@ -105,8 +105,9 @@ impl DecidedBy {
         !self.actor.is_empty() && !self.reason.is_empty()
     }
 
-    /// A message that asks for what is missing. Live mode needs both; here test mode needs neither.
-    /// Once there are operators, `decisions::require_operator` asks for both in either mode.
+    /// A message that asks for actor and reason, if one is missing in live mode. In test mode, this
+    /// asks for neither. Once there are operators, `decisions::require_operator` asks for both in
+    /// either mode.
     pub fn missing(&self, mode: Mode) -> Option<&'static str> {
         (mode.is_live() && !self.has_actor_and_reason()).then_some(
             "say who decides and why: a decision in live mode needs --actor NAME and --reason TEXT",

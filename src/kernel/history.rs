@@ -23,9 +23,9 @@ impl<S: Status> History<S> {
     pub fn begun(status: S, at: i64) -> History<S> {
         History(vec![StatusChange { status, at }])
     }
-    /// Appends a status. If `at` is before the last status's time, the new one gets that time too.
-    /// Another node's clock may be behind, and a task that was written during an advance of the
-    /// test clock may run after the advance, at the task's own earlier time.
+    /// Appends a status. If `at` is before the time of the last status, the new one gets that time.
+    /// This happens if another node's clock is behind. It also happens to a task that was written
+    /// during an advance of the test clock: it runs afterwards, at its own earlier time.
     pub fn push(&mut self, status: S, at: i64) {
         let at = self.0.last().map_or(at, |last| at.max(last.at));
         self.0.push(StatusChange { status, at });
@@ -56,8 +56,8 @@ impl<S: Status> History<S> {
             .map(History)
             .ok_or_else(|| StoreError::Broken("a status history cannot be read".into()))
     }
-    /// What is wrong with the history, if anything. It must not be empty, must end in `current`,
-    /// follow the arrows, and never go back in time.
+    /// What is wrong with the history, if anything. It must end in `current`, follow the arrows,
+    /// and never go back in time.
     pub fn fault(&self, current: S) -> Option<String> {
         match self.0.last() {
             None => return Some("the history is empty".into()),

@@ -104,7 +104,7 @@ impl<K: IdKind> Id<K> {
     pub const fn milliseconds(self) -> i64 {
         (self.0 >> 80) as i64
     }
-    /// Parses the prefixed form; anything else, another prefix or lower case included, is `None`.
+    /// Parses the prefixed form. `None` for anything else, such as another prefix or lower case.
     pub fn parse(text: &str) -> Option<Self> {
         let ulid = text.strip_prefix(K::KIND.as_str())?.strip_prefix('_')?;
         parse_ulid(ulid).map(Id::from_u128)
@@ -114,8 +114,8 @@ impl<K: IdKind> Id<K> {
     }
 }
 
-/// Only the canonical upper-case form is an identifier: `I`, `L`, `O`, `U` and lower case never
-/// occur in ours.
+/// Takes only the canonical form, without `I`, `L`, `O`, `U` and lower case. `Ulid::from_string`
+/// takes more.
 fn parse_ulid(text: &str) -> Option<u128> {
     let canonical = text.len() == 26
         && text.bytes().all(|byte| {
@@ -238,24 +238,24 @@ impl schemars::JsonSchema for AnyId {
 
 /// Mints identifiers that rise strictly within one node, also within a millisecond and after the
 /// clock steps back. After a restart they go on rising if the new minter begins above the store's
-/// highest identifier. Clones share one source, so a new identifier is above every one that any
-/// thread of the node minted before.
+/// highest identifier. Clones share one state, so the identifiers of all threads of a node rise
+/// together.
 #[derive(Clone, Debug)]
 pub struct Minter {
     state: Arc<Mutex<MinterState>>,
 }
 
-/// On PostgreSQL each writing transaction reads the database's clock ([`Minter::not_before`]), and
-/// the time that the node computes (`Clock::Measured`) can be ahead of that reading. If it is ahead
-/// by less than this, an identifier gets the time of the reading. With the computed time it could
-/// be ahead of the database's clock, and a list in rising order would not show its object yet. A
-/// time that is further ahead is used as it is.
+/// On PostgreSQL each writing transaction reads the database's clock ([`Minter::not_before`]). The
+/// time that the node computes (`Clock::Measured`) can be ahead of that reading. If it is ahead by
+/// less than this, an identifier gets the time of the reading. An identifier with the computed time
+/// could be ahead of the database's clock, and a list in rising order would not show its object
+/// yet. A time that is further ahead is used as it is.
 const COMPUTED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
 
 #[derive(Debug)]
 struct MinterState {
     last: u128,
-    /// The latest reading of the store's own clock, in milliseconds since 1970.
+    /// The latest reading of the database's clock, in milliseconds since 1970; 0 without one.
     milliseconds_min: i64,
 }
 
@@ -269,9 +269,9 @@ impl Minter {
         let mut state = self.lock();
         state.last = floor.max(state.last);
     }
-    /// Mints only identifiers of this time or later from now on. `milliseconds` is a reading of the
-    /// store's own clock, since 1970. A computed time slightly ahead of it counts as the same
-    /// moment.
+    /// Mints only identifiers of this time or later from now on. `milliseconds` (since 1970) is a
+    /// reading of the database's clock. A computed time slightly ahead of the reading counts as the
+    /// same moment.
     pub fn not_before(&self, milliseconds: i64) {
         let mut state = self.lock();
         state.milliseconds_min = milliseconds.max(state.milliseconds_min);

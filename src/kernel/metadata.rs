@@ -35,7 +35,7 @@ impl Metadata {
 /// What an update does to the metadata.
 #[derive(Clone, Default)]
 pub struct MetadataPatch {
-    /// Whether all old pairs are removed: the request has `null` instead of an object.
+    /// Whether all old pairs are removed, because the request has `null` in place of an object.
     pub clears: bool,
     /// Pairs to set. A key with `None` (`null` in the request) is removed.
     pub pairs: Vec<(String, Option<String>)>,

@@ -1,5 +1,5 @@
-//! The types that every other room uses: identifiers, money, time, statuses, refusals. This room
-//! imports no other one.
+//! The types that the other rooms share: identifiers, money, time, statuses, refusals. This room
+//! imports no other room.
 
 pub mod clock;
 pub mod countries;

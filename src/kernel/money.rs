@@ -58,7 +58,7 @@ pub struct Money {
     pub currency: Currency,
 }
 
-/// A fault of ours in arithmetic on amounts, never a caller's.
+/// A fault of the service in computing amounts.
 fn arithmetic_fault(what: &str) -> StoreError {
     StoreError::Broken(format!("money arithmetic: {what}"))
 }
@@ -82,13 +82,13 @@ impl Money {
             self.units.checked_add(other.units).ok_or_else(|| arithmetic_fault("overflow"))?;
         Ok(Money::new(units, self.currency))
     }
-    /// The difference, which may be negative.
+    /// The difference, which may be negative. `Err` as for [`Money::plus`].
     pub fn minus(self, other: Money) -> Result<Money, StoreError> {
         let negated = other.units.checked_neg().ok_or_else(|| arithmetic_fault("overflow"))?;
         self.plus(Money::new(negated, other.currency))
     }
-    /// The same face value in another unit, such as cents of a dollar in millionths of a USDT (1
-    /// USDT is 1 USD here). Going to fewer decimals rounds down.
+    /// The same face value in another currency, such as USD in USDT (1 USDT counts as 1 USD). Going
+    /// to fewer decimals rounds down.
     pub fn at_par(self, currency: Currency) -> Result<Money, StoreError> {
         let from = self.currency.decimals();
         let to = currency.decimals();

@@ -3,11 +3,11 @@
 use super::{AnyId, Code, Id, IdKind, Mode, ObjectKind, RefusalEntry};
 
 /// The identifier by which a request names an object of the kind `K`. A text that is no identifier
-/// of this kind names nothing. It is refused like the identifier of an object that does not exist.
+/// of this kind gets the same code as the identifier of an object that does not exist.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedId<K: IdKind> {
     pub id: Option<Id<K>>,
-    /// The kind of object that the text names, where it names one of another kind.
+    /// The kind of object that the text names, if that is not `K`.
     other_kind: Option<ObjectKind>,
 }
 

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The part of an address that stands for its holder: a whole IPv4 address, even if it is written
-/// as IPv6, or the first 64 bits of an IPv6 address. By RFC 6177, section 2, a site gets at least
-/// a /64.
+/// The part of an address that stands for its holder: the whole of an IPv4 address, even if it is
+/// written as IPv6, or the first 64 bits of an IPv6 address. By RFC 6177, section 2, a site gets at
+/// least a /64.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

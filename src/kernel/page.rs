@@ -1,4 +1,4 @@
-//! A page of a list: position, direction, size and filters.
+//! A page of a list as a request asks for it: position, direction, size and filters.
 
 /// The value of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,7 +8,6 @@ pub enum FilterValue {
     Text(String),
 }
 
-/// One page, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     pub limit: i64,

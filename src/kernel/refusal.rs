@@ -2,27 +2,26 @@
 
 use std::fmt;
 
-/// An error below the business rules, never of the caller's doing.
+/// An error below the business rules. The caller did not cause it.
 #[derive(Debug, thiserror::Error, Clone)]
 pub enum StoreError {
     /// The store cannot take work now (disk full, I/O error, queue full, shutting down). Answered
-    /// 503; it recovers by itself. Inside a transaction only the store should return it: on the
-    /// embedded store it fails all transactions that share a commit with this one.
+    /// 503. Inside a transaction, return it only if other transactions cannot succeed either: on
+    /// the embedded store it fails all transactions that share a commit with this one.
     #[error("store unavailable: {0}")]
     Unavailable(String),
     /// A conditional update found another state than the one it was computed from. On PostgreSQL
-    /// the transaction is run again; on the embedded store it is undone. Answered 503 if it is not
-    /// run again, or still meets a conflict in its last run.
+    /// the transaction is run again, and answered 503 if it takes too long. On the embedded store
+    /// it is undone and answered 503.
     #[error("conflicting change: {0}")]
     Conflict(&'static str),
     /// On PostgreSQL: this transaction needs a row that another one has locked, and it has waited
-    /// as long as it may. It is run again; answered 503 if the row is locked in its last run too.
-    /// If the row is that of an idempotency key, it is not run again, but answered 409
-    /// (`resource_locked`).
+    /// as long as it may. It is run again, and answered 503 if it takes too long. If the row is
+    /// that of an idempotency key, it is not run again, but answered 409 (`resource_locked`).
     #[error("a row is locked by another transaction")]
     Locked,
-    /// The store and this process do not belong together: for example, the store is sealed with
-    /// another encryption key. A person has to change something; the text says what. Answered 500.
+    /// The store and this process do not fit: for example, the store is sealed with another
+    /// encryption key. A person has to change something; the text says what. Answered 500.
     #[error("{0}")]
     Unfit(String),
     /// A fault of ours (SQL, a row that does not parse, arithmetic): answered 500.
@@ -181,14 +180,14 @@ impl RefusalEntry {
     }
 }
 
-/// The most entries in one answer. A body of nothing but wrong keys would cause thousands.
+/// The most entries in one answer. A body with nothing but wrong field names would cause thousands.
 pub const ENTRIES_MAX: usize = 100;
 
 /// All problems of one stage of a request; the answer's status is that of the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     entries: Vec<RefusalEntry>,
-    /// Seconds for `Retry-After`, on 429 and 503.
+    /// Seconds for `Retry-After`: on 429, on most 503, and on 409 `resource_locked`.
     pub retry_after_seconds: Option<u64>,
 }
 
@@ -203,8 +202,8 @@ impl Refusal {
     pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Refusal {
         Refusal::one(RefusalEntry::field(code, field_name, message))
     }
-    /// The refusal of one request too many. `policy` names the limit. The seconds after which a
-    /// retry may pass are in the metadata and in `Retry-After`.
+    /// The refusal of one request too many. `policy` names the limit. The seconds until a retry may
+    /// pass are in the metadata and in `Retry-After`.
     pub fn rate_limited(
         message: impl Into<String>,
         policy: &str,
@@ -236,8 +235,8 @@ impl Refusal {
             }
         }
     }
-    /// The one answer for an object that is not there, is another account's, or is of the other
-    /// mode.
+    /// The refusal for an object in the path that does not exist, is another account's, or is of
+    /// the other mode.
     pub fn not_found() -> Refusal {
         let message = "No such object. Check the ID, and that the key is of its account and mode.";
         Refusal::new(Code::ObjectNotFound, message)

@@ -30,7 +30,8 @@ const SMALL: [&str; 20] = [
 ];
 const TENS: [&str; 10] =
     ["", "", "Twenty", "Thirty", "Forty", "Fifty", "Sixty", "Seventy", "Eighty", "Ninety"];
-/// The larger names, largest first. The number before "Crore" can itself have lakhs and thousands.
+/// The names of larger numbers, largest first. The number before "Crore" can itself have lakhs and
+/// thousands.
 const SCALES: [(u64, &str); 4] =
     [(10_000_000, "Crore"), (100_000, "Lakh"), (1_000, "Thousand"), (100, "Hundred")];
 
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(grouped(inr(i64::MIN)), "-92,23,37,20,36,85,47,758.08");
     }
 
-    /// Reads words back, by the rule that a scale multiplies the words since the last larger scale.
+    /// Reads words back as a number.
     fn read_back(words: &str) -> u64 {
         let (mut total, mut part) = (0, 0);
         for word in words.split_whitespace() {

@@ -17,9 +17,9 @@ impl Mode {
     }
 }
 
-/// One account in one mode, as one number: `account * 2 + live`. It leads the primary key of nearly
-/// every table of callers' objects. A request's statements on these tables have it in their
-/// condition, which keeps accounts and modes apart.
+/// One account in one mode, as one number: the account's number times 2, plus 1 in live mode. It
+/// leads the primary key of nearly every table of callers' objects. A request's statements on these
+/// tables have it in their condition, which keeps accounts and modes apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Scope(i64);
 

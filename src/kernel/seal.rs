@@ -35,16 +35,16 @@ pub enum StoredAt {
         /// SQL for the sealed value: the column, or NULL in rows where the column is not sealed.
         value: &'static str,
         key: RowKey,
-        /// Whether rows have a `version`, which every writer compares with the one that it read.
+        /// Whether rows have a `version`, by which a writer notices that a row was changed.
         is_versioned: bool,
     },
 }
 
-/// One place of sealed values. Nothing can be sealed outside the places in [`SealedPlace::ALL`], so
-/// a change of the key finds every value.
+/// One place of sealed values. Sealing needs a place, and no place can be made outside this file.
+/// So a change of the key finds every sealed value through [`SealedPlace::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedPlace {
-    /// It is bound into each value, so it must never change.
+    /// Each value is bound to it, so it must never change.
     name: &'static str,
     at: StoredAt,
 }
@@ -199,9 +199,9 @@ impl Sealer {
     }
 
     /// A sealer that opens with all of `keys`. `sealing_verifier` is the verifier of the key that
-    /// seals now; `None` is returned if none of `keys` has it. `fingerprint_key_sealed` is what the
-    /// database has once its encryption key was changed. Before that, the fingerprint key is
-    /// derived from the key that seals.
+    /// seals now; the answer is `None` if none of `keys` has it. `fingerprint_key_sealed` is in the
+    /// database once its encryption key was changed. Without it, the fingerprint key is derived
+    /// from the key that seals.
     pub fn of(
         keys: &[[u8; KEY_BYTES]],
         sealing_verifier: &[u8],
@@ -228,8 +228,8 @@ impl Sealer {
     }
 
     /// A keyed hash: without the key, nobody can find a short or guessable input by trying. The
-    /// fingerprint key outlives changes of the encryption key, because links, idempotency keys and
-    /// decisions that people rely on hold fingerprints.
+    /// fingerprint key outlives changes of the encryption key, because links, stored idempotency
+    /// keys and decisions hold fingerprints.
     pub fn fingerprint(&self, parts: &[&[u8]]) -> [u8; 32] {
         mac(self.fingerprint_key.expose_secret(), parts)
     }
@@ -240,6 +240,7 @@ impl Sealer {
     }
 
     /// The key that seals: the one with this verifier, or the first if the store names none yet.
+    /// `None` if the sealer has no key with this verifier.
     pub fn sealing_key(&self, verifier: Option<&[u8]>) -> Option<SealingKey<'_>> {
         let found = match verifier {
             None => self.keys.first(),

@@ -1,7 +1,8 @@
 //! Statuses and their permitted changes as data: one declaration gives the enum, its words, its
 //! arrows and its event types.
 
-/// A status with its arrows. Code, tests and documentation are made from `ALL` and `ARROWS`.
+/// A status with its arrows (permitted changes). Event types, filters, the documentation and
+/// `hundi check` follow from `ALL` and `ARROWS`.
 pub trait Status: Copy + Eq + std::fmt::Debug + 'static {
     /// The object whose status it is.
     const OBJECT: &'static str;

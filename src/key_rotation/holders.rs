@@ -12,8 +12,8 @@ use crate::store::{Store, Tx, meta};
 
 /// How often a node on a shared store records that it runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a node counts as running after its last record. A node that was silent for longer, and
-/// continues, may find that the key was changed; it seals nothing then.
+/// How long a node counts as running after its last record. A node that goes on after a longer
+/// silence may find that the key was changed; then it seals nothing.
 const SILENCE_MILLISECONDS_MAX: i64 = 30_000;
 
 /// A node and its keys.
@@ -33,9 +33,10 @@ impl Holder {
     }
 }
 
-/// Records, as a node starts, which keys it has. On a shared store the row of the sealing key is
-/// written back unchanged, only to lock it. If a change of the key commits first, this transaction
-/// meets a conflict and runs again. If this commits first, the change sees the node.
+/// Records, as a node starts, which keys it has. On a shared store this writes the row of the
+/// sealing key back unchanged, only to lock it. If a change of the key commits first, this
+/// transaction meets a conflict and runs again. If this transaction commits first, the change sees
+/// the node.
 pub fn enter(
     tx: &mut dyn Tx,
     now: &Now,
@@ -47,7 +48,7 @@ pub fn enter(
         meta::replace(tx, secrets::VERIFIER, Some(sealing), sealing)?;
         rows::forget_holders(tx, instant - SILENCE_MILLISECONDS_MAX)?;
     } else {
-        // The only process: those before it have ended.
+        // This is the only process. Earlier ones have ended.
         rows::forget_holders(tx, i64::MAX)?;
     }
     rows::put_holder(tx, &node.node_id, &node.name, node.verifiers.as_flattened(), instant)
@@ -69,8 +70,8 @@ pub fn nodes_without(
     Ok(nodes.into_iter().filter(|(_, keys)| lacks(keys)).map(|(name, _)| name).collect())
 }
 
-/// Records that a node on a shared store runs, until `stop`. Logs once if the key was changed to
-/// one that this node does not have.
+/// Records again and again that a node on a shared store runs, and removes the record at `stop`.
+/// Logs once if the key was changed to one that this node does not have.
 pub async fn run(store: Store, node: Holder, mut stop: Stop) {
     let mut is_logged = false;
     while !is_stopped(&stop) {

@@ -1,14 +1,18 @@
 //! A change of the encryption key while the service runs.
 //!
-//! First every node is given both keys, and records that it has them ([`holders`]). [`begin`] then
-//! stores that the new key seals. Every transaction that seals asks the store which key seals, so
-//! no transaction that begins after that commit seals with the old key; [`await_earlier`] waits for
-//! those that had begun. From then on the values sealed with the old key only become fewer.
-//! [`step`] seals a batch of them again in a short transaction, each by compare-and-swap, and
-//! stores how far it got, so that a command that was killed continues there. The change is over
-//! ([`finish`]) when a [`survey`] of every value finds none that the old key opens.
+//! 1. The operator gives every node both keys, and each node records that it has them
+//!    ([`holders`]).
+//! 2. [`begin`] stores that the new key seals. Every transaction that seals asks the store which
+//!    key seals. So no transaction that begins after that commit seals with the old key.
+//! 3. [`await_earlier`] waits for the transactions that had begun before. From then on the values
+//!    sealed with the old key only become fewer.
+//! 4. [`step`] seals a batch of these values again in a short transaction. It replaces a value only
+//!    if the value is still the one that it read. It stores how far it got, so that a command that
+//!    was killed continues there.
+//! 5. The change is over ([`finish`]) when a [`survey`] of every value finds none that the old key
+//!    opens.
 //!
-//! An encryption key is stored and compared as its [`Verifier`], which is no secret. A `row_key` is
+//! The store never has an encryption key, only its [`Verifier`], which is no secret. A `row_key` is
 //! something else: the primary key of a row that has a sealed value.
 //!
 //! The fingerprint key stays the same, because idempotency keys, links to pages and decisions about
@@ -33,7 +37,7 @@ use rows::Rotation;
 const ROWS_AT_ONCE: i64 = 50;
 /// Rows that a [`survey`] reads at once.
 const ROWS_SURVEYED_AT_ONCE: i64 = 1_000;
-/// At most this many of the values that no key opens are named. The others are only counted.
+/// How many of the values that no key opens are named. The others are only counted.
 const UNREADABLE_SHOWN_MAX: usize = 20;
 /// How long [`await_earlier`] waits at most: far longer than a transaction takes, unless its commit
 /// waits for a standby.
@@ -90,7 +94,8 @@ pub enum Begun {
 }
 
 /// Makes the next key seal, or finds a change that was begun before. With `asks_nodes` it changes
-/// nothing if a running node lacks the next key; without it, the caller knows that no node runs.
+/// nothing if a running node lacks the next key. A caller that knows that no node runs leaves
+/// `asks_nodes` out.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -153,8 +158,8 @@ fn log(
 }
 
 /// Waits until every transaction has ended that began before now and may still seal with the old
-/// key. `Err` if one still runs after 60 s. Returns at once on the embedded store, whose
-/// transactions follow one another.
+/// key. `Err` if one still runs after 60 s, or the store fails. Returns at once on the embedded
+/// store, whose transactions follow one another.
 pub async fn await_earlier(store: &Store) -> Result<(), String> {
     let moment = store.clock.milliseconds() + CLOCK_DIFFERENCE_MILLISECONDS_MAX;
     let floor = InternalId::lowest_at(moment).as_u128();
@@ -193,8 +198,8 @@ pub fn step(
         let new = sealer.sealing_key(Some(&running.new));
         let new = new.ok_or_else(secrets::key_does_not_fit)?;
         let anew = new.seal(now.random_bytes(), place, &row.id, &plain)?;
-        // If a value was changed meanwhile, it is sealed with the new key, or a later pass takes
-        // it.
+        // A value that was changed meanwhile is left as it is. Probably it is sealed with the new
+        // key already; if not, a survey finds it, and the next pass takes it.
         values_count += i64::from(rows::replace(tx, place, row, sealed, &anew)?);
     }
     let (place, after_row_key) = match (page.last(), SealedPlace::ALL.get(index + 1)) {
@@ -209,12 +214,12 @@ pub fn step(
 /// The name that stands for "all places are done".
 const PASSED: &str = "";
 
-/// The place that the planted fault leaves out. A test shows that the survey notices it.
+/// The place that a planted fault leaves out. A test shows that the survey finds its values.
 fn is_forgotten(place: &SealedPlace) -> bool {
     *place == SealedPlace::IDENTIFICATION
 }
 
-/// Makes [`step`] begin at the first place again, after a survey found values of the old key.
+/// Makes [`step`] begin at the first place again. For when a survey found values of the old key.
 pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let running = rows::running(tx)?;
     running.map_or(Ok(()), |running| {
@@ -223,7 +228,7 @@ pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
     })
 }
 
-/// Ends the change, after a survey found no value of the old key.
+/// Ends the change. For when a survey found no value of the old key.
 pub fn finish(tx: &mut dyn Tx, now: &Now, by: &DecidedBy) -> Result<(), StoreError> {
     let Some(running) = rows::running(tx)? else { return Ok(()) };
     if rows::finish(tx, running.number, now.instant())? {
@@ -301,8 +306,8 @@ mod tests {
     use crate::kernel::seal::StoredAt;
     use crate::store::sqlite::SqliteTx;
 
-    /// The type of [`SealedPlace`] keeps values from being sealed elsewhere; this keeps its list
-    /// and the schema together.
+    /// The type [`SealedPlace`] keeps values from being sealed elsewhere. This test compares its
+    /// list with the schema.
     #[test]
     fn every_sealed_column_of_the_schema_is_a_place() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();

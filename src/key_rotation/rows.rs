@@ -135,8 +135,8 @@ pub fn holders(
 
 /// A row that may hold a sealed value.
 pub struct SealedRow {
-    /// The key of the row in its table, as bytes; [`page`] continues after it. Empty bytes come
-    /// before every row.
+    /// The primary key of the row, as bytes. [`page`] continues after it, and begins with the first
+    /// row after empty bytes.
     pub row_key: Vec<u8>,
     /// What the value is bound to.
     pub id: Vec<u8>,
@@ -155,8 +155,8 @@ impl SealedRow {
     }
 }
 
-/// The integer that a row's key begins with, a scope or a number. Empty bytes come before every
-/// row.
+/// The integer that a row's key begins with: a scope or a number. For empty bytes it is the lowest
+/// one, so that a page begins with the first row.
 fn first_integer(bytes: &[u8]) -> i64 {
     bytes.first_chunk().map_or(i64::MIN, |bytes| i64::from_be_bytes(*bytes))
 }
@@ -177,7 +177,7 @@ pub fn page(
         }
         StoredAt::Column { table, value, key, .. } => (table, value, key),
     };
-    // Behind the 8 bytes of the scope.
+    // For `RowKey::ScopeAndId`: the identifier follows the 8 bytes of the scope.
     let after_id = after_row_key.get(8..).unwrap_or_default();
     let rows = match key {
         RowKey::ScopeAndId => tx.rows(

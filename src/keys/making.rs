@@ -32,8 +32,8 @@ pub struct KeyRequest {
     pub expires_at: Option<i64>,
 }
 
-/// Makes an API key, and its account if there is none of that name. Answers the key's text,
-/// which is stored nowhere. The audit log names no operator.
+/// Makes an API key, and its account if there is none of that name. Answers the key's text, which
+/// is stored nowhere. The entry in the audit log names no operator.
 pub fn create_key(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -42,7 +42,7 @@ pub fn create_key(
     create_key_by(tx, now, request, &DecidedBy::default())
 }
 
-/// Makes a key as [`create_key`] does; the audit log also names who made it and why.
+/// [`create_key`] with an entry in the audit log that names who made the key and why.
 pub fn create_key_by(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -68,7 +68,7 @@ pub fn key_hash(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// What a key may do: everything, or a list of `<resource>:read|write`.
+/// What a key may do: everything, or a list of `<resource>:read` and `<resource>:write`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permissions {
     All,
@@ -135,9 +135,8 @@ pub struct Caller {
     pub chaos_until_milliseconds: Option<i64>,
 }
 
-/// The refusal of a request without a valid key; `cause` is its first sentence. It does not reveal
-/// whether the key exists or existed. Only an expired key, and a key of a suspended account, get
-/// another refusal.
+/// The refusal of a request without a valid key; `cause` is its first sentence. `cause` must not
+/// reveal that the key once existed.
 fn invalid_key(cause: &str) -> OperationError {
     const ADVICE: &str = "Send the header Authorization: Bearer <API_KEY>, once.";
     Refusal::new(Code::SecretKeyInvalid, format!("{cause} {ADVICE}")).into()
@@ -203,7 +202,7 @@ type CachedCaller = (Arc<Caller>, i64);
 #[derive(Default)]
 pub struct KeyRing {
     known: RwLock<HashMap<[u8; 32], CachedCaller>>,
-    /// The last use of each key in this process, in Unix seconds, until it is stored.
+    /// The last noted use of each key in this process, in Unix seconds, until it is stored.
     uses: Mutex<HashMap<Id<kind::ApiKey>, i64>>,
 }
 
@@ -262,8 +261,8 @@ impl KeyRing {
         Ok(caller)
     }
 
-    /// When a key was last used in this process, in Unix seconds. `None` once that is stored, and
-    /// for a key that was not used.
+    /// When a key was last used in this process, in Unix seconds, within a second or so. `None`
+    /// once that is stored, and for a key that was not used.
     pub fn used_at(&self, key_id: Id<kind::ApiKey>) -> Option<i64> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner).get(&key_id).copied()
     }

@@ -17,7 +17,7 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
     let (key_id, scope) = (row.id()?, row.scope()?);
     let permissions = Permissions::from_text(&row.text()?);
     let (expires_at, revoked_at) = (row.int_or_null()?, row.int_or_null()?);
-    // In spite of the column's name, which has no unit.
+    // The column `chaos_until` is in milliseconds, in spite of its name.
     let chaos_until_milliseconds = row.int_or_null()?;
     let account = tx
         .row("SELECT suspended FROM accounts WHERE number = ?1", values![scope.account_number()])?;
@@ -34,7 +34,7 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
     }))
 }
 
-/// The number of the account of this name. Makes the account if there is none.
+/// The number of the account of this name. Makes the account if it does not exist.
 pub fn ensure_account(tx: &mut dyn Tx, now: &mut Now, name: &str) -> Result<i64, StoreError> {
     if let Some(mut row) = tx.row("SELECT number FROM accounts WHERE name = ?1", values![name])? {
         return row.int();
@@ -60,8 +60,8 @@ pub fn account_name(tx: &mut dyn Tx, number: i64) -> Result<Option<String>, Stor
     row.map(|mut row| row.text()).transpose()
 }
 
-/// Both scopes of every account, for searches of all accounts. A caller's request never needs
-/// them: it sees only its own scope. Accounts are few; their numbers begin at 1 and have no gaps.
+/// Both scopes of every account, for searches of all accounts. Accounts are few; their numbers
+/// begin at 1 and have no gaps.
 pub fn scopes(tx: &mut dyn Tx) -> Result<Vec<Scope>, StoreError> {
     let both = |number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode));
     Ok((1..=accounts_count(tx)?).flat_map(both).collect())

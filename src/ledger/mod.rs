@@ -6,9 +6,9 @@
 //!
 //! Debit and credit are the other way round than in an accountant's books. For a deposit, an
 //! accountant debits the cash and credits the caller. Here a posting is a flow: it credits `from`
-//! (`custody`, which is not what is held but the outside, the chain) and debits `to` (`available`).
-//! A balance is debits less credits. So what belongs to the caller, the fees and the GST owed are
-//! all positive, and `custody` is negative: all refunds less all deposits.
+//! and debits `to`. A deposit flows from `custody`, which in spite of its name is the outside (the
+//! chain), to `available`. A balance is debits less credits. So what belongs to the caller, the
+//! fees and the GST owed are positive, and `custody` is negative: all refunds less all deposits.
 //!
 //! The postings of a payout of 1,000 USDT with a fee of 5, bought at 88 rupees:
 //!
@@ -45,7 +45,7 @@ crate::string_enum!(
     /// It does not show the others:
     ///
     /// - `custody`: the outside, where deposits come from and refunds go;
-    /// - `conversion`: the operator's own position in both currencies;
+    /// - `conversion`: the operator's own position in USDT and INR;
     /// - `fee_income`: the operator's fees;
     /// - `paid_out`: what reached beneficiaries;
     /// - `tax_payable`: GST owed to the state.

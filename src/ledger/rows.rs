@@ -92,8 +92,8 @@ pub fn postings_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     tx.row("SELECT COUNT(*) FROM ledger_postings", &[])?.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Queries that find errors in these rows, for `hundi check`. They guard against rows that somebody
-/// changed outside the service.
+/// Queries that find errors in these rows, for `hundi check`: rows that a fault of the service
+/// made, or that somebody changed by other means.
 pub const BOOK_RULES: &[BookRule] = &[
     BookRule {
         meaning: "a currency's debits and credits differ",
@@ -113,9 +113,9 @@ pub const BOOK_RULES: &[BookRule] = &[
               WHERE p.debit IS NULL OR p.debit <> b.debit_units OR p.credit <> b.credit_units \
               LIMIT ?1",
     },
-    // Looks only for the balances of accounts that postings debited, which spares a second walk
-    // over all postings. If the balance of an account that was only ever credited is missing, the
-    // first rule finds it: the currency's debits then exceed its credits.
+    // Looks only for the balances of accounts that postings debited, so that it reads all postings
+    // only once. If the balance of an account that was only ever credited is missing, the first
+    // rule finds that: the debits of the currency exceed its credits.
     BookRule {
         meaning: "postings without a running balance",
         sql: "SELECT DISTINCT 'scope ' || p.scope || ' ' || p.debit_account, NULL FROM \

@@ -1,9 +1,10 @@
-//! Rate limits: one token bucket for each key and kind of request, with twice the rate as burst. An
-//! expensive request takes several tokens.
+//! Rate limits: each API key has one token bucket for reads and one for writes. A bucket holds the
+//! tokens of two seconds. An expensive request takes several tokens.
 //!
-//! Where several nodes serve the same keys, the bucket is a row. Each node takes a handful of the
-//! bucket's tokens at a time, so that few requests need the row. The tokens that lie unused on the
-//! nodes are a small part of the burst, unless the burst is small and requests are expensive.
+//! On PostgreSQL, where several nodes serve the same keys, the bucket is a row. Each node takes a
+//! handful of the bucket's tokens at a time, so that few requests need the row. The tokens that lie
+//! unused on the nodes are a small part of the burst, unless the burst is small and requests are
+//! expensive.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,20 +27,19 @@ pub struct RequestRates {
 pub const EXPENSIVE_TOKENS: u32 = 25;
 
 /// A node that remembers at least so many buckets forgets those that no request used for
-/// [`FULL_MILLISECONDS`]. It is no limit: buckets that are in use all stay.
+/// [`FULL_MILLISECONDS`]. All buckets in use stay, however many there are.
 const FORGETTING_COUNT_MIN: usize = 100_000;
 
-/// How much later than a request's instant a bucket's `filled_at_milliseconds` may be. It is later
-/// if another request filled the bucket while this one's transaction waited. If it is later by more
-/// than this, the clock that filled the bucket was wrong.
+/// How much later than a request's instant a bucket's `filled_at_milliseconds` may be. It can be
+/// later because another request filled the bucket while this request's transaction waited. If it
+/// is later by more than this, the clock that filled the bucket was wrong.
 const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
 
 /// The burst is the tokens of so many seconds.
 const BURST_SECONDS: i64 = 2;
 /// How long an empty bucket takes to be full again.
 const FULL_MILLISECONDS: i64 = BURST_SECONDS * 1_000;
-/// How long the next token of an empty row takes at most: at the lowest rate, one comes each
-/// second.
+/// An empty row gets its next token within this time, because the lowest rate is one a second.
 const DRY_MILLISECONDS_MAX: i64 = 1_000;
 
 /// The most tokens that a bucket holds.
@@ -84,8 +84,8 @@ impl Bucket {
     }
 
     /// Adds the tokens of the time that passed, and takes as many whole tokens as there are,
-    /// `count` at most. Answers how many, and, if there was none, the milliseconds until the next
-    /// one.
+    /// `count` at most. Answers how many it took, and the milliseconds until the next token if it
+    /// took none, else 0.
     pub fn take_many(&mut self, rate: u32, now_milliseconds: i64, count: i64) -> (i64, i64) {
         self.fill(rate, now_milliseconds);
         let taken = (self.tokens_milli / 1000).min(count);
@@ -98,7 +98,7 @@ impl Bucket {
         (taken, wait_milliseconds)
     }
 
-    /// Adds the tokens of the time that passed, and takes `tokens` of them if there are as many.
+    /// Adds the tokens of the time that passed, and takes `tokens` if the bucket has so many.
     pub fn take(&mut self, rate: u32, now_milliseconds: i64, tokens: i64) -> Allowance {
         self.fill(rate, now_milliseconds);
         let (burst_milli, wanted_milli) = (burst(rate) * 1000, tokens * 1000);
@@ -114,17 +114,17 @@ impl Bucket {
     }
 }
 
-/// At a time, a node takes from the bucket the burst divided by this number, or what an expensive
-/// request needs. Without expensive requests, four nodes, for example, leave at most about a
-/// twelfth of the burst unused. A node that got too few tokens for an expensive request keeps them
-/// for its next requests. If the burst is small, the tokens so kept may be a large part of it.
+/// At a time, a node takes from the bucket the burst divided by this number, or what a request
+/// needs if that is more. Without expensive requests, four nodes, for example, leave at most about
+/// a twelfth of the burst unused. A node that got too few tokens for an expensive request keeps
+/// them for the key's next requests. If the burst is small, these tokens may be a large part of it.
 const HANDFUL_DIVISOR: i64 = 50;
 
 /// The tokens that this node has taken from a bucket that nodes share.
 #[derive(Default)]
 struct Handful {
     tokens: i64,
-    /// Tokens that the bucket's row had left after this node last took some.
+    /// The tokens that were left in the bucket's row after this node last took some.
     rest: i64,
     /// The bucket's row has no token until this time by the store's clock.
     dry_until_milliseconds: i64,
@@ -149,9 +149,9 @@ impl<T> Default for RememberedBuckets<T> {
 }
 
 impl<T> RememberedBuckets<T> {
-    /// Forgets the buckets that are not used, if there are many. If most are used, it looks at them
-    /// again only when there are twice as many. So a new bucket costs, on average, a look at one or
-    /// two. Without that each request would look at every bucket.
+    /// If there are many buckets, forgets those that are not used. It looks at them again only when
+    /// there are twice as many as it kept. So a new bucket costs, on average, a look at one or two.
+    /// Otherwise each request could look at every bucket.
     fn forget_unused(&mut self, is_used: impl Fn(&T) -> bool) {
         if self.by_key.len() >= self.forgetting_count {
             self.by_key.retain(|_, bucket| is_used(bucket));
@@ -219,7 +219,7 @@ impl Limiter {
         if rate == 0 {
             return Ok((None, Ok(())));
         }
-        // What an expensive request takes after its first token is at most the rest of the burst.
+        // After its first token, an expensive request takes at most the rest of the burst.
         let tokens = i64::from(tokens).min(burst(rate) - 1);
         let now_milliseconds = store.clock.milliseconds();
         let mut allowance = if store.is_shared() {
@@ -305,11 +305,11 @@ impl Limiter {
             });
             handfuls.by_key.entry(key).or_default().clone()
         };
-        // Only one request of a key at a time takes tokens from the row. The others wait for it and
-        // use what it leaves.
+        // On this node only one request of a bucket at a time takes tokens from the row. The others
+        // wait for it and use what it leaves.
         let mut handful = handful.lock().await;
         handful.used_at_milliseconds = now_milliseconds;
-        // A time further ahead than that means that the clock has stepped back.
+        // If the time is further ahead than that, the clock was set back since.
         let is_dry = (1..=DRY_MILLISECONDS_MAX)
             .contains(&(handful.dry_until_milliseconds - now_milliseconds));
         if handful.tokens < tokens && !is_dry {
@@ -330,7 +330,7 @@ impl Limiter {
                 (handful.dry_until_milliseconds - now_milliseconds).max(1) + further_milliseconds;
             return Ok(Allowance {
                 is_allowed: false,
-                // The bucket's row has none: this node took what it had.
+                // The bucket's row has no whole token left: this node took what it had.
                 remaining: handful.tokens.clamp(0, burst),
                 wait_seconds: (wait_milliseconds + 999) / 1000,
             });
@@ -407,8 +407,8 @@ mod tests {
         let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: hour };
         assert_eq!(bucket.take_many(10, 0, 5), (0, 100), "what was ahead fills nothing by itself");
         assert_eq!(bucket.take_many(10, 1_000, 20), (10, 0));
-        // A transaction that waited is older than what was written meanwhile, and takes nothing
-        // back.
+        // The instant of a transaction that waited is before what was written meanwhile. It does
+        // not set the bucket's time back.
         let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: AHEAD_MILLISECONDS_MAX };
         assert_eq!(bucket.take_many(10, 0, 5), (0, 100));
         assert_eq!(bucket.filled_at_milliseconds, AHEAD_MILLISECONDS_MAX);

@@ -6,8 +6,8 @@ use crate::kernel::{Id, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Takes up to `wanted` tokens. Answers how many it took, how many are left, and, if there was
-/// none, the milliseconds until the next one.
+/// Takes up to `wanted` tokens. Answers how many it took, how many are left, and the milliseconds
+/// until the next token if it took none, else 0.
 pub fn take(
     tx: &mut dyn Tx,
     now_milliseconds: i64,

@@ -1,4 +1,4 @@
-//! After a commit, tells the worker of webhook deliveries what is due.
+//! How a commit tells the worker of webhook deliveries what is due.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope};
 
-/// How many endpoints are noted one by one. With more, the worker searches the store for due
-/// deliveries.
+/// How many endpoints are noted one by one. If there are more, the worker searches the store for
+/// due deliveries.
 const ENDPOINTS_WAITING_MAX: usize = 1_024;
 
 /// An endpoint, with the account and mode that it belongs to.
@@ -40,7 +40,7 @@ impl DeliverySignals {
         });
     }
 
-    /// Deliveries may be due, and it is not known of which endpoints.
+    /// Deliveries of unknown endpoints may be due.
     pub fn tell(&self) {
         self.change(|waiting| waiting.others = true);
     }

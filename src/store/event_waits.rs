@@ -1,7 +1,7 @@
 //! Requests that wait for an event of their account (long polling), and how a commit wakes them.
 //!
-//! A waiting request is an entry here and nothing else: no thread, no connection to the store. It
-//! registers before it reads, so an event that commits after the read wakes it.
+//! A waiting request uses no thread and no connection to the store. It registers before it reads
+//! events, so an event that commits after the read wakes it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ pub const ACCOUNT_WAITS_MAX: usize = 16;
 pub enum WaitRefused {
     /// [`ACCOUNT_WAITS_MAX`] requests of the account and mode wait already.
     Account,
-    /// As many requests wait on this node as may wait. More would take the HTTP connections that
-    /// other requests need.
+    /// The most requests that may wait on this node wait already. More would take the HTTP
+    /// connections that other requests need.
     Node,
 }
 
@@ -46,7 +46,7 @@ impl From<WaitRefused> for Refusal {
 struct ScopeWaits {
     count: usize,
     told: Arc<Notify>,
-    /// The account's newest event when `events::watch` last looked.
+    /// The newest event of the account that [`EventWaits::tell_newest`] was given last.
     newest: Option<u128>,
 }
 
@@ -120,7 +120,7 @@ impl EventWaits {
         }
     }
 
-    /// The accounts whose requests wait; empty when there are none.
+    /// The accounts of which requests wait.
     pub fn scopes(&self) -> Vec<Scope> {
         self.state().scopes.keys().copied().collect()
     }
@@ -159,7 +159,8 @@ pub struct EventWait {
 }
 
 impl EventWait {
-    /// A future that ends with the next event after this call, even if it is polled later.
+    /// A future that ends with the next event after this call, even if it is polled later, or when
+    /// the waits are closed.
     pub fn next(&self) -> impl Future<Output = ()> + use<> {
         self.told.clone().notified_owned()
     }
@@ -198,7 +199,7 @@ mod tests {
         waits.tell(own);
         assert!(of_own.as_mut().now_or_never().is_some());
         assert!(of_other.as_mut().now_or_never().is_none());
-        // How events of other nodes are found: the same newest event wakes once.
+        // `tell_newest` finds events of other nodes. The same newest event wakes only once.
         let (again, same) = (Box::pin(first.next()), [(own, 7)]);
         waits.tell_newest(&same);
         assert!(again.now_or_never().is_some());

@@ -1,9 +1,9 @@
-//! Planted faults, by which tests show that they notice the fault.
+//! Faults that a test plants, to show that it would notice them.
 
 use std::sync::OnceLock;
 
-/// Whether the variable `HUNDI_TEST_FAULT`, a list with commas, names this fault. A test sets it to
-/// show that it notices the fault. Always `false` without debug assertions, as in release builds.
+/// Whether the variable `HUNDI_TEST_FAULT`, a list with commas, names this fault. Always `false`
+/// without debug assertions, as in release builds.
 pub(crate) fn failpoint(fault: &str) -> bool {
     static PLANTED: OnceLock<String> = OnceLock::new();
     cfg!(debug_assertions)

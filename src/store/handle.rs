@@ -20,26 +20,26 @@ use super::postgres::{self, Postgres, PostgresUrl};
 use super::sqlite::{self, SqliteTx};
 use crate::kernel::{Clock, Now, OperationError, StoreError};
 
-/// Reads by key that run at the same time, beside the [`SCAN_READERS_MAX`] scans.
+/// On the embedded store: how many reads by key run at the same time, beside the
+/// [`SCAN_READERS_MAX`] scans.
 const POINT_READERS_MAX: usize = 8;
-/// Reports that run at the same time, whoever asks for them.
+/// Reports ([`Cost::Expensive`]) that run at the same time.
 const REPORTS_MAX: usize = 2;
-/// How long a read waits for a connection before it is refused with 503.
+/// How long a read waits for a permit before it is refused with 503.
 const READER_WAIT_SECONDS_MAX: u64 = 5;
 
 /// What a read is likely to cost. Permits bound how many reads of a kind run at the same time, so
 /// that cheap reads do not wait behind expensive ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cost {
-    /// A few rows by key. On the embedded store it runs on the thread that asks, and has
-    /// [`POINT_READERS_MAX`] permits of its own. On PostgreSQL it needs no permit and takes any
-    /// free connection.
+    /// A few rows by key. On the embedded store such a read runs on the thread that asks, with one
+    /// of [`POINT_READERS_MAX`] permits. On PostgreSQL it needs no permit.
     Point,
-    /// More rows, on a thread that may block: [`SCAN_READERS_MAX`] permits on the embedded store,
-    /// and on PostgreSQL fewer than there are connections.
+    /// More rows. On the embedded store such a read runs on a thread that may block, with one of
+    /// [`SCAN_READERS_MAX`] permits. On PostgreSQL there are `postgres::scans_count` permits.
     Scan,
-    /// Reads much, such as a month of transfers. It needs one of at most [`REPORTS_MAX`] permits in
-    /// addition to that of a scan.
+    /// A report: many rows, such as a month of transfers. It needs the permit of a scan and one of
+    /// at most [`REPORTS_MAX`] others.
     Expensive,
 }
 
@@ -66,7 +66,7 @@ where
         };
         if let Err(OperationError::Store(StoreError::Unavailable(reason))) = &answer {
             // The embedded store may have undone the whole group. So this error ends the group, and
-            // `finish` gives the reason to each of its callers.
+            // `finish` gives the reason to the caller of each job in it.
             return Err(StoreError::Unavailable(reason.clone()));
         }
         self.answer = Some(answer);
@@ -120,7 +120,7 @@ pub enum Database {
 }
 
 impl std::fmt::Display for Database {
-    /// Without a password.
+    /// Does not show the password.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Database::Sqlite(path) => write!(formatter, "{}", path.display()),
@@ -145,8 +145,7 @@ impl Database {
         }
     }
 
-    /// Refuses a file that does not exist, for commands that must not create one by a mistyped
-    /// path.
+    /// Refuses a file that does not exist, so that a mistyped path creates no database.
     pub fn must_exist(&self) -> Result<(), String> {
         match self {
             Database::Sqlite(path) if !path.exists() => {
@@ -189,8 +188,8 @@ impl Database {
         Ok((!leases.is_empty()).then(|| format!("it holds the leases {held}")))
     }
 
-    /// Runs `work` on one consistent view, for a day at most on PostgreSQL; nodes may run beside
-    /// it. Blocks: do not call it on a thread of a runtime.
+    /// Runs `work` on one consistent view, also while the service runs. On PostgreSQL `work` may
+    /// take a day at most. Blocks: do not call it on a thread of a runtime.
     pub fn examine<T>(
         &self,
         work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
@@ -210,14 +209,14 @@ impl Database {
 enum Engine {
     Embedded {
         embedded: Embedded,
-        /// Permits of reads by key, which no number of scans can take.
+        /// Permits of reads by key.
         points: Arc<Semaphore>,
         scans: Arc<Semaphore>,
     },
     Postgres {
         postgres: Postgres,
-        /// Permits of scans. If several connections read, there are fewer permits than connections,
-        /// so that some connections stay free for reads by key.
+        /// Permits of scans. If several connections read, some of them have no permit, so that they
+        /// stay free for reads by key.
         scans: Arc<Semaphore>,
     },
 }
@@ -245,10 +244,11 @@ async fn wait_for_permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermi
 }
 
 impl Store {
-    /// Opens the store that a configuration names. On the embedded store `epilogue` sequences
-    /// events. On PostgreSQL, `connections_count` is the number of connections, and `is_node` says
-    /// that this process serves, unlike a command beside the nodes. `judge` sees the database
-    /// before it is migrated, and may refuse it; an empty one has no tables then.
+    /// Opens the store that a configuration names. `judge` sees the database before its migration,
+    /// and may refuse it. A new database has no tables then.
+    ///
+    /// `epilogue` is for the embedded store: it sequences events. The other two are for PostgreSQL:
+    /// how many connections to make, and whether this process is a node or a command beside nodes.
     pub async fn open_database(
         database: &Database,
         clock: Clock,
@@ -289,8 +289,7 @@ impl Store {
         keys_max: usize,
         judge: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError>,
     ) -> Result<Store, StoreError> {
-        // Negative control of the tests that step the machine's clock: the store's clock follows
-        // it.
+        // With this fault the store's clock follows the machine's, which tests must notice.
         let follows = super::failpoint("clock_follows_the_machine");
         let clock = if follows { clock } else { clock.carried() };
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
@@ -312,8 +311,8 @@ impl Store {
         Ok(Store { engine: Arc::new(engine), signals, stats, clock, reports })
     }
 
-    /// Connects to PostgreSQL, brings its schema up to date and starts the lanes. Time is the
-    /// database's clock.
+    /// Connects to PostgreSQL as a command does, brings its schema up to date and starts the lanes.
+    /// In place of [`Clock::System`], time is the database's clock.
     pub async fn connect(
         url: &PostgresUrl,
         clock: Clock,
@@ -347,8 +346,8 @@ impl Store {
         Ok(Store { engine, signals, stats, clock, reports })
     }
 
-    /// Whether other processes may serve the same data, so that what this process remembers may be
-    /// incomplete.
+    /// Whether other processes may serve the same data, so that this process must not trust what it
+    /// remembers of the data.
     pub fn is_shared(&self) -> bool {
         matches!(*self.engine, Engine::Postgres { .. })
     }
@@ -370,8 +369,8 @@ impl Store {
         }
     }
 
-    /// Why nothing can be written, if the store knows, such as a commit that does not end, or a
-    /// database that went back in time.
+    /// Why nothing can be written, if the store knows: for example, commits do not end, or the
+    /// database went back in time.
     pub fn write_fault(&self) -> Option<String> {
         if let Engine::Postgres { postgres, .. } = &*self.engine
             && let Some(reason) = postgres.halted()
@@ -381,9 +380,9 @@ impl Store {
         self.stats.write_fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Runs `work` as one transaction and answers after it is durable. `work` may run several
-    /// times: on PostgreSQL after a conflict, on the embedded store when its group runs again. If
-    /// the store cannot tell whether a commit took place, the answer is
+    /// Runs `work` as one transaction and answers once it is durable. `work` may run several times:
+    /// on PostgreSQL after a conflict or a lost connection, on the embedded store when its group
+    /// runs again. If it is not known whether the commit took place, this answers
     /// [`StoreError::Unavailable`].
     pub async fn write<T, F>(&self, work: F) -> Result<T, OperationError>
     where

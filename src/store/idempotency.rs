@@ -5,8 +5,8 @@ use super::{Tx, Value, key_segments, pack};
 use crate::kernel::{Clock, Code, InternalId, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
-/// How long an answer is replayed after its completion, by the store's clock. It is longer after
-/// that clock was put forward (`Now::answers_longer_seconds`).
+/// How long an answer is replayed after its completion, by the store's clock. After that clock was
+/// put forward, answers are kept longer (`Now::answers_longer_seconds`).
 pub const ANSWER_KEPT_SECONDS: i64 = 24 * 3600;
 
 const fn kept_seconds(now: &Now) -> i64 {
@@ -16,7 +16,7 @@ const fn kept_seconds(now: &Now) -> i64 {
 /// How a stored body is encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyForm {
-    /// Packed with the dictionary of `pack`.
+    /// Packed by [`pack`].
     Packed,
     /// The answer shows a webhook secret, so it is encrypted at rest.
     Sealed,
@@ -38,7 +38,7 @@ impl BodyForm {
     }
 }
 
-/// A response. The answer to a POST is stored with its effects and replayed for the same key.
+/// A response. That of a POST is stored with the request's effects and replayed for the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub http_status: u16,
@@ -120,8 +120,9 @@ pub fn run(
     // Undo all that was written so far. If that undoes the claim too, another request may claim the
     // key before this one claims it again.
     tx.rollback_to()?;
-    // No row has the identifiers that the undone part minted. On PostgreSQL they are also older
-    // than the announcement, because the transaction begins again and announces itself anew.
+    // The identifiers that the undone part minted are in no row, so they do not count. On
+    // PostgreSQL they are from before the transaction's new announcement (`postgres/id_floor.rs`),
+    // and the lane would run the transaction once more because of them.
     now.undo_minting(first_minted_milliseconds);
     let slot = match slot {
         Slot::Claimed(_) => match claim_slot(tx, now, claim, seal)? {
@@ -168,9 +169,9 @@ fn claim_slot(
     })
 }
 
-/// Where requests run side by side, the key's row is written first. A second request with the same
-/// key waits for that row for `postgres::LOCK_SECONDS_MAX`, and is refused if the first one still
-/// runs then.
+/// Claims a key on PostgreSQL: the key's row is written first. A second request with the same key
+/// waits for that row for `postgres::LOCK_SECONDS_MAX`, and is refused if the first one still runs
+/// then.
 fn claim_first(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -188,9 +189,9 @@ fn claim_first(
     }
     match find(tx, now, claim, seal)? {
         FoundKey::Answer(answer) => {
-            // The first request may have given up the wait for a synchronous standby, and its
-            // answer must not be replayed before the standby has its commit. Locking the row writes
-            // to the log, so this transaction's commit waits for the standby too.
+            // The first request may have given up the wait for a synchronous standby. Its answer
+            // must not be replayed before the standby has its commit. Locking the row writes to
+            // the log, so the commit of this transaction waits for the standby too.
             let lock = "SELECT part FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 FOR \
              SHARE";
             tx.rows(lock, values![segment, &claim.key_hash]).map_err(refuse_locked)?;
@@ -211,7 +212,7 @@ fn claim_first(
     }
 }
 
-/// Makes a lock on the key's row a refusal: the first request with the key still runs.
+/// Turns [`StoreError::Locked`] into a refusal: the first request with the key still runs.
 fn refuse_locked(error: StoreError) -> OperationError {
     match error {
         StoreError::Locked => still_running().into(),
@@ -230,7 +231,7 @@ pub fn still_running() -> Refusal {
 }
 
 /// Looks for a key in one segment after another, each by the primary key. Without the list of
-/// segments it would read all keys of a day. `CROSS JOIN` makes SQLite keep this order.
+/// segments, SQLite would read the whole table. `CROSS JOIN` makes it begin with the list.
 const KEY_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM idempotency_keys \
     UNION ALL SELECT (SELECT MIN(n.part) FROM idempotency_keys n WHERE n.part > segments.part) \
     FROM segments WHERE segments.part IS NOT NULL) SELECT k.answer_id FROM segments CROSS JOIN \
@@ -238,14 +239,14 @@ const KEY_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM 
 const KEY_IN_SEGMENT_SQL: &str =
     "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
 
-/// An answer is still replayed if it was completed after this instant, in Unix seconds. For work
-/// without a `Now`.
+/// Answers that were completed after this instant, in Unix seconds, are still replayed. For work
+/// that has no [`Now`].
 pub fn replayed_after(clock: &Clock) -> i64 {
     clock.milliseconds() / 1000 - clock.answers_longer_seconds() - ANSWER_KEPT_SECONDS
 }
 
-/// Whether a claim's key has a stored answer, of this request or of another one. Then the request
-/// runs nothing. Only answers that were completed after `answers_after` count; see
+/// Whether a claim's key has a stored answer, of this request or of another one. If so, the request
+/// is not carried out. Only answers that were completed after `answers_after` count; see
 /// [`replayed_after`].
 pub fn is_answered(tx: &mut dyn Tx, answers_after: i64, claim: &Claim) -> Result<bool, StoreError> {
     let key = if tx.is_shared() {
@@ -370,9 +371,8 @@ fn store(
     )
 }
 
-/// [`purge`] where all keys are in one segment (`part = 0`): few statements instead of two for each
-/// row. Each of them finds its rows by a primary key, so no planner has a reason to read a whole
-/// table.
+/// [`purge`] where all keys are in one segment (`part = 0`). It sends few statements, not two for
+/// each row, and each finds its rows by a primary key.
 fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
     let old = tx.rows(
         "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
@@ -414,8 +414,8 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     for mut row in old {
         let (answer_id, key_hash) = (row.bytes()?, row.array::<16>()?);
         let candidates: Vec<i64> = tx.key_segments()?.candidates(&key_hash).collect();
-        // The oldest segment first, because the key has expired. The row of a key that was used
-        // again names another answer, and stays.
+        // The oldest segment first, because an expired key is old. If the key was used again, its
+        // row names another answer, and stays.
         for segment in candidates.into_iter().rev() {
             let sql =
                 "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";
@@ -448,7 +448,7 @@ mod tests {
         let plan = plan_of(KEY_SQL);
         assert!(plan.contains("SEARCH k USING PRIMARY KEY (part=? AND key_hash=?)"), "{plan}");
         assert!(!reads_all(&plan), "{plan}");
-        // Control: without the segment it reads all.
+        // Without the segment, SQLite reads all keys.
         let plan = plan_of("SELECT k.answer_id FROM idempotency_keys k WHERE k.key_hash = ?1");
         assert!(reads_all(&plan), "{plan}");
     }

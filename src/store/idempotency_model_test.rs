@@ -28,7 +28,7 @@ const HOUR_MILLISECONDS: i64 = 3_600_000;
 enum How {
     Done,
     Refused,
-    /// Its part of the transaction is undone.
+    /// What it wrote is undone.
     Broken,
     Panics,
     /// Everything in its group is undone before the commit.
@@ -39,7 +39,7 @@ enum How {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Sent at the same time, so that they share a commit, to the first or the second process.
+    /// Sent to one process at the same time, so that they may share a commit.
     Requests {
         process: usize,
         requests: Vec<(u8, How)>,
@@ -54,12 +54,12 @@ enum Step {
     Restart {
         process: usize,
     },
-    /// Filters that are missing or cannot be read.
+    /// Half of the filters are removed or damaged, and the process starts again.
     LoseFilters {
         process: usize,
         is_damage: bool,
     },
-    /// The fault that must be noticed: every stored filter forgets one key.
+    /// A fault that the tests must notice: every stored filter forgets one key.
     Forget,
 }
 
@@ -122,7 +122,7 @@ fn act(
     })
 }
 
-/// Two processes on one database, and what they must agree with.
+/// Two processes on one database, and what their answers and effects must be.
 struct Services {
     folder: PathBuf,
     at: Arc<AtomicI64>,
@@ -219,7 +219,7 @@ impl Services {
             (Ok(ClaimOutcome::Replayed(_)), Some(_)) => {
                 Err(format!("key {key} was replayed with another answer"))
             }
-            // A neighbour in its group may have undone it.
+            // Another request of its group may have undone the whole group.
             (Err(OperationError::Store(_)), _)
                 if !is_alone || (known.is_none() && !matches!(how, How::Done | How::Refused)) =>
             {
@@ -307,7 +307,8 @@ impl Services {
         Ok(())
     }
 
-    /// After the steps: the effects are those of the map, and a day later nothing is left.
+    /// After the steps: the effects are the expected ones, and a purge a day later leaves no key,
+    /// and at most one filter.
     async fn end(&mut self) -> Result<(), String> {
         let found = self.stores[0].read(Cost::Scan, |tx| {
             let rows = tx.rows("SELECT key, serial FROM effects ORDER BY serial", &[])?;
@@ -346,7 +347,7 @@ impl Drop for Services {
     }
 }
 
-/// Runs a history; answers how many segments were closed, or what was wrong.
+/// Runs a history. Answers the highest number of a closed segment, or what was wrong.
 fn history(steps: &[Step]) -> Result<i64, String> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -398,7 +399,8 @@ fn requests(process: usize, keys: std::ops::Range<u8>, how: How) -> impl Iterato
     keys.map(move |key| Step::Requests { process, requests: vec![(key, how)] })
 }
 
-/// Forty keys in segments of eight, then something, then all of them again through both processes.
+/// Sends forty keys, which fill five segments, carries out the steps `between`, and sends all keys
+/// to both processes again.
 fn replayed_after(between: Vec<Step>) -> Result<i64, String> {
     let first = requests(0, 0..40, How::Done);
     let again = requests(1, 0..40, How::Done).chain(requests(0, 0..40, How::Done));
@@ -436,8 +438,8 @@ fn a_segment_that_is_closed_in_a_commit_that_fails_stays_open() {
 #[test]
 fn a_segment_that_was_opened_again_is_read_again_by_the_other_process() {
     let mut steps: Vec<Step> = requests(0, 0..16, How::Done).collect();
-    // The first process knows the filter of segment 2, which is lost; the second one adds a key
-    // there and closes it again.
+    // The first process knows the filter of segment 2. That filter is lost, and the second process
+    // adds a key to the segment and closes it again.
     steps.extend(requests(0, 0..1, How::Done));
     steps.push(Step::LoseFilters { process: 1, is_damage: false });
     steps.extend(requests(1, 20..21, How::Done));

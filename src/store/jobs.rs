@@ -1,4 +1,5 @@
-//! What passes between the store and its lanes: the jobs that wait, and what the lanes report.
+//! What passes between the store and its lanes: the jobs that wait, and what the lanes report. A job
+//! is the work of one caller.
 //!
 //! The lanes (`lane.rs`, `postgres/lane.rs`) know this file and not the store above them.
 
@@ -12,16 +13,17 @@ use super::event_waits::EventWaits;
 use super::{Signal, Tx};
 use crate::kernel::{Now, StoreError};
 
-/// Jobs that may wait. More are refused with 503, because they would wait longer than clients do.
+/// How many jobs may wait for a lane. More are refused with 503, because they would wait longer
+/// than clients do.
 pub const QUEUE_JOBS_MAX: usize = 8_192;
 /// Scans of the embedded store that run at the same time, each on a connection of its own. Reads by
 /// key run beside them.
 pub const SCAN_READERS_MAX: usize = 8;
 
-/// Runs at the end of a group that wrote outbox rows: the sequencer.
+/// Runs at the end of a group (`lane.rs`) that wrote outbox rows: the sequencer.
 pub type Epilogue = fn(&mut dyn Tx, &mut Now) -> Result<(), StoreError>;
 
-/// For processes that leave the outbox to the process that sequences.
+/// For processes that do not sequence events, such as commands beside a server.
 pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
     Ok(())
 }
@@ -33,7 +35,7 @@ pub struct Signals {
     pub deliveries: DeliverySignals,
     pub look_ups: Notify,
     pub outbox: Notify,
-    /// Whether the sequencer of this node works now; never on the embedded store.
+    /// Whether the sequencer of this node works now. Always `false` on the embedded store.
     pub is_sequencing: watch::Sender<bool>,
     /// Requests that wait for an event.
     pub event_waits: Arc<EventWaits>,
@@ -50,7 +52,7 @@ impl Signals {
             Signal::StatusChanged { id, from, to } => {
                 tracing::info!(transfer = %id, from, to, "a transfer changed its status");
             }
-            // What was decided can be read with the decision: `hundi decisions`.
+            // The log names the decision; `hundi decisions` shows what was decided.
             Signal::Decided { id: Some(id), decision } => {
                 tracing::info!(object = %id, %decision, "the operator decided");
             }
@@ -66,7 +68,7 @@ impl Signals {
 #[derive(Default)]
 pub struct LaneStats {
     /// Transactions that ended, failed ones included. On the embedded store each runs a group of
-    /// jobs, on PostgreSQL one job.
+    /// jobs, on PostgreSQL one job. Reads do not count.
     pub transactions: AtomicU64,
     /// The jobs of these transactions.
     pub jobs: AtomicU64,
@@ -76,8 +78,8 @@ pub struct LaneStats {
     pub transaction_microseconds: AtomicU64,
     /// Groups that ran a second time, with savepoints, because one of their jobs had to be undone.
     pub groups_again: AtomicU64,
-    /// How often writing transactions waited for the database server; preparing statements counts
-    /// too.
+    /// How often writing transactions waited for an answer of the database server, preparing
+    /// statements included.
     pub round_trips: AtomicU64,
     /// On the embedded store: the last commit that had anything to write failed. On PostgreSQL: the
     /// last attempt to connect failed, or `postgres/watch.rs` found that nothing can be written.
@@ -86,7 +88,7 @@ pub struct LaneStats {
     pub connections_made: AtomicU64,
     /// How long transactions, reads included, waited for a free connection.
     pub wait_microseconds: AtomicU64,
-    /// Why writes fail, in words for an operator, if the store knows.
+    /// Why writes fail, for the operator. `None` if they do not fail or the cause is not known.
     pub write_fault: Mutex<Option<String>>,
 }
 
@@ -97,8 +99,8 @@ pub(super) enum Ran {
     Keep,
     /// It was refused or failed: undo its effects and return its answer.
     Undo,
-    /// It conflicted with another transaction. A store with several writers runs it again; the
-    /// embedded store does as with [`Ran::Undo`].
+    /// It conflicted with another transaction. PostgreSQL's lanes run it again; the embedded store
+    /// treats it like [`Ran::Undo`].
     Again,
 }
 
@@ -106,8 +108,8 @@ pub(super) enum Ran {
 pub(super) trait Job: Send {
     /// Runs the work; `Err` means that the store itself failed.
     fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError>;
-    /// Whether the job can run once more after a commit of unknown outcome: it then finds out
-    /// whether the commit took place, and changes nothing twice.
+    /// Whether the job may run once more if the outcome of its commit is unknown. Such a job begins
+    /// with its idempotency key, so it changes nothing twice.
     fn is_keyed(&self) -> bool;
     /// Returns the answer to the caller. `Ok` if the store did what [`Job::run`] asked for: it kept
     /// the effects, or undid them. `Err` says why nothing was kept, or why that is not known.
@@ -118,6 +120,6 @@ pub(super) trait Job: Send {
 pub(super) trait ReadJob: Send {
     /// Reads, and returns the answer to the caller.
     fn run(self: Box<Self>, tx: &mut dyn Tx);
-    /// Answers that there is no view to read.
+    /// Answers the caller with an error.
     fn refuse(self: Box<Self>, error: StoreError);
 }

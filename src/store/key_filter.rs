@@ -1,16 +1,17 @@
-//! A blocked Bloom filter that says which idempotency keys a closed segment may hold, so that
-//! nearly all look-ups of new keys end in memory. `chains/watched.rs` has filters of addresses.
+//! A blocked Bloom filter of idempotency keys. Each closed segment of the keys
+//! (`key_segments.rs`) has one, so that the look-up of a new key reads hardly any closed segment.
+//! `chains/watched.rs` uses it for addresses.
 
 use crate::kernel::StoreError;
 
 /// A key's bits are all in one block, so that a look-up touches one cache line.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
-/// Sixteen bits a key. A new key is looked up in the filter of every segment of a day, so their
-/// rates of false positives add up. At 0.1 % each they cost a tenth of a look-up for 100 segments,
-/// which are 1.6 million keys.
+/// Sixteen bits a key. A new key is looked up in the filters of all closed segments, which have
+/// about a day's keys, so their rates of false positives add up. At 0.1 % each, 100 segments (1.6
+/// million keys) cost a tenth of a read.
 const KEYS_PER_BLOCK: usize = BLOCK_BYTES * 8 / 16;
-/// Bits that a key sets. Nine bits of the key's hash choose each.
+/// How many bits a key sets. Nine bits of the key's hash choose each of them.
 const KEY_BITS: u32 = 7;
 /// The first byte of a stored filter.
 const FORMAT: u8 = 1;
@@ -25,8 +26,7 @@ pub struct KeyFilter {
 }
 
 impl KeyFilter {
-    /// The filter of exactly these keys. They are keyed hashes, so the filter takes its bits from
-    /// them without hashing again.
+    /// The filter of exactly these keys. Keys are hashes, so they are not hashed again.
     pub fn of(keys: &[[u8; 16]]) -> KeyFilter {
         let mut filter = KeyFilter::with_room(keys.len());
         keys.iter().for_each(|key| filter.insert(key));
@@ -54,7 +54,7 @@ impl KeyFilter {
         self.blocks.get(index).is_none_or(|block| bits.all(|(word, bit)| block.0[word] & bit != 0))
     }
 
-    /// The block of a key, and the bits that it sets there as word and mask.
+    /// The index of a key's block, and the bits that the key sets there, each as word and mask.
     fn place(&self, key: &[u8; 16]) -> (usize, impl Iterator<Item = (usize, u64)> + use<>) {
         let halves = u128::from_be_bytes(*key);
         let (high, low) = ((halves >> 64) as u64, halves as u64);

@@ -3,14 +3,15 @@
 //!
 //! Keys are hashes, so in one large table each would dirty a page of its own. Here they go to the
 //! newest segment until it has [`KEYS_IN_SEGMENT_MAX`]. Then the segment is closed: one transaction
-//! makes a filter of its rows and stores it, and no key is added later. A look-up reads the newest
-//! segment and those whose filter says "perhaps".
+//! makes a filter of its rows and stores it, and no key is added later, unless that filter is lost.
+//! A look-up reads the newest segment and those whose filter says "perhaps". A segment whose filter
+//! is missing or damaged is searched for every key.
 //!
-//! The tables are the truth, and [`KeySegments`] is a copy of committed rows. It is read again at
-//! the beginning of a transaction whenever more than the keys of the newest segment may have
-//! changed: after a segment was closed or purged, after a failed commit, and after another process
-//! wrote. So nothing that is undone leaves a trace. A segment whose filter is missing or damaged is
-//! searched for every key.
+//! The tables are the truth; [`KeySegments`] says in memory what they hold. It is read again at the
+//! beginning of a transaction whenever more than the keys of the newest segment may have changed:
+//! after a segment was closed or purged, after a group was undone, and after another process wrote.
+//!
+//! PostgreSQL has one segment and no filters.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +20,9 @@ use super::key_filter::KeyFilter;
 use crate::kernel::StoreError;
 use crate::values;
 
-/// Keys in a segment before it is closed; a group of transactions may exceed it. A full segment
-/// has about 200 pages. So keys of the same commit share some pages, and keys that come between two
-/// checkpoints share nearly all.
+/// A segment is closed once it has so many keys; it may have a few more. It then has about 200
+/// pages. So the keys of one commit share some pages, and the keys between two checkpoints of
+/// SQLite share nearly all.
 pub const KEYS_IN_SEGMENT_MAX: usize = 16_384;
 /// Keys that are read at once when a segment is closed.
 const KEYS_AT_ONCE: i64 = 1_024;
@@ -29,10 +30,10 @@ const SEGMENT_FIRST: i64 = 1;
 
 struct Closed {
     segment: i64,
-    /// As stored beside the filter. It also tells two filters of one segment apart: if the first is
-    /// lost, the segment may take keys again and then gets a second one.
+    /// As stored beside the filter. It also tells two filters of one segment apart: a segment whose
+    /// filter is lost may take keys again, and then gets another filter.
     checksum: Option<i64>,
-    /// `None` if it is missing or damaged: the segment is searched for every key.
+    /// `None` if it is missing or damaged.
     filter: Option<KeyFilter>,
 }
 
@@ -40,7 +41,7 @@ struct Closed {
 pub struct KeySegments {
     keys_max: usize,
     newest: i64,
-    /// May be higher than the number of rows, if some were undone: it only says when to count them.
+    /// An estimate: keys that were undone count too, those of other processes do not.
     newest_keys_count: usize,
     /// All segments with keys except the newest, in rising order.
     closed: Vec<Closed>,
@@ -51,7 +52,7 @@ pub struct KeySegments {
 pub const SINGLE_SEGMENT: i64 = 0;
 
 impl KeySegments {
-    /// For a store that keeps all keys in one segment, as PostgreSQL does.
+    /// For a store that keeps all keys in one segment.
     pub fn single() -> KeySegments {
         KeySegments {
             keys_max: usize::MAX,
@@ -96,8 +97,8 @@ impl KeySegments {
         self.is_stale = true;
     }
 
-    /// Reads what may have changed, at the beginning of a transaction that writes, before anything
-    /// is written.
+    /// Reads the tables again if they may have changed. Call it in each transaction that writes,
+    /// before anything is written.
     pub fn refresh(&mut self, tx: &mut dyn Tx) -> Result<(), StoreError> {
         if !self.is_stale {
             return Ok(());
@@ -142,11 +143,11 @@ impl KeySegments {
         self.newest_keys_count >= self.keys_max
     }
 
-    /// Closes the newest segment: stores its filter. If this is undone, the segment stays the
+    /// Closes the newest segment by storing its filter. If this is undone, the segment stays the
     /// newest, and closing is tried again later.
     pub fn close(&mut self, tx: &mut dyn Tx) -> Result<(), StoreError> {
         let mut keys: Vec<[u8; 16]> = Vec::new();
-        // If this fails, the next try comes after half a segment of new keys, not at once.
+        // If this fails, it is tried again after half a segment of new keys, not at once.
         self.newest_keys_count = self.keys_max / 2;
         loop {
             let last: &[u8] = keys.last().map_or(&[], |key| key.as_slice());
@@ -202,8 +203,8 @@ fn filter_of(tx: &mut dyn Tx, segment: i64) -> Result<Option<KeyFilter>, StoreEr
         .ok())
 }
 
-/// Removes the filters of segments whose keys are all gone, except the newest filter: it keeps the
-/// numbers of segments from being used again.
+/// Removes the filters of segments whose keys are all gone. The newest filter stays, so that no
+/// number of a segment is used again.
 pub fn purge(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let oldest = next_with_keys(tx, None)?.unwrap_or(i64::MAX);
     let removed = tx.execute(

@@ -6,7 +6,8 @@
 //!
 //! Nearly every job keeps what it wrote, so a group first runs without savepoints. If a job wrote
 //! something and has to be undone, the whole group is undone and runs again at once with a
-//! savepoint for each job. The next groups get savepoints too, because such jobs seldom come alone.
+//! savepoint for each job. The next groups get savepoints too, because such jobs seldom come
+//! alone.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ use crate::kernel::{Clock, Now, OperationError, StoreError, system_random};
 
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
-/// Groups that get savepoints after one that had to run again.
+/// How many groups get savepoints once one had to run again. That second run counts as the first.
 const GROUPS_WITH_SAVEPOINTS: u32 = 64;
 
 enum LaneMessage {
@@ -54,8 +55,8 @@ impl Readers {
             idle.push(connection);
         }
     }
-    /// Runs one consistent read; a report rests again and again (`rests.rs`). A connection on
-    /// which the transaction failed is dropped.
+    /// Runs one consistent read. A report rests again and again (`rests.rs`). If BEGIN or COMMIT
+    /// fails, the connection is dropped.
     pub(super) fn run<T>(
         &self,
         is_report: bool,
@@ -73,7 +74,7 @@ impl Readers {
     }
 }
 
-/// The lane's queue, and connections that read.
+/// The embedded store: the write lane's queue, and the connections that read.
 pub(super) struct Embedded {
     queue: SyncSender<LaneMessage>,
     pub(super) readers: Arc<Readers>,
@@ -141,8 +142,8 @@ impl Embedded {
         }
     }
 
-    /// Ends the lane once the jobs that wait have run, and copies everything into the database
-    /// file.
+    /// Ends the lane once the jobs that wait have run, and copies the log into the database file.
+    /// Does nothing if the queue is full.
     pub(super) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.queue.try_send(LaneMessage::Close(reply)).is_ok() {
@@ -155,7 +156,7 @@ impl Embedded {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InjectedFault {
     None,
-    /// Answers leave before the commit: the negative control of the crash tests.
+    /// Answers leave before the commit, which the crash tests must notice.
     AnswerBeforeCommit,
     /// Every group is undone once and runs again, as if one of its jobs had to be undone.
     GroupsRunAgain,
@@ -181,7 +182,6 @@ struct Lane {
     epilogue: Epilogue,
     signals: Arc<Signals>,
     stats: Arc<LaneStats>,
-    /// The number of jobs in the last group.
     last_group_jobs_count: usize,
     /// How many of the next groups run with savepoints from the start.
     groups_with_savepoints_left: u32,
@@ -231,8 +231,8 @@ impl Lane {
         }
     }
 
-    /// After a large group, its callers soon send their next jobs. A short wait lets these share a
-    /// commit, so that the first of them does not commit alone.
+    /// If the last group was at least twice as large as this one, its callers probably send their
+    /// next jobs soon. A short wait lets these jobs share the commit of this group.
     fn linger(
         &self,
         messages: &Receiver<LaneMessage>,
@@ -327,7 +327,7 @@ impl Lane {
         for job in group.iter_mut() {
             tx.savepoint()?;
             let now = &mut self.now;
-            // A panic in one job must not end the lane for all: its effects are undone and its
+            // A panic in one job must not end the lane. The job's effects are undone, and its
             // caller is answered 500.
             let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx, now)));
             let keep = match ran {
@@ -395,7 +395,8 @@ impl Lane {
         Ok(tx.signals.take())
     }
 
-    /// After a failed commit: undo what is open, and take a new connection if that is not possible.
+    /// After a failed commit, rolls back the open transaction. If that fails, it opens a new
+    /// connection.
     fn heal(&mut self) {
         if self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok() {
             return;
@@ -481,7 +482,7 @@ mod tests {
                 running_most
                     .fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 let _ = tell.send(());
-                // Until nobody holds the other end.
+                // Returns once the test drops `release`.
                 let _ = released.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 running.fetch_sub(1, Ordering::SeqCst);
                 Ok(())
@@ -540,7 +541,7 @@ mod tests {
             store.stats.transactions.load(Ordering::Relaxed),
             store.stats.jobs.load(Ordering::Relaxed),
         );
-        // The lane is held until all that follow wait, so that they share a group.
+        // This job holds the lane until the three others wait, so that these share a group.
         let (release, released) = std::sync::mpsc::channel::<()>();
         let is_held = Arc::new(tokio::sync::Notify::new());
         let begun = is_held.clone();
@@ -558,7 +559,7 @@ mod tests {
             let release = async {
                 release.send(()).unwrap();
             };
-            // In this order: all three wait in the queue before the lane is let go.
+            // `biased` keeps this order: all three are in the queue before the lane is let go.
             tokio::join!(biased; futures_util::future::join_all(rest), release).0
         };
         let (held, answers) = tokio::join!(held, queue);
@@ -577,7 +578,7 @@ mod tests {
             "the three were one group"
         );
         assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 1);
-        // The next groups have savepoints from the first.
+        // The next groups have savepoints from their start.
         assert!(write_row(&store, "refused", false).await.is_err());
         assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 1);
         for _ in 1..GROUPS_WITH_SAVEPOINTS {

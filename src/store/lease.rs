@@ -11,8 +11,8 @@ use crate::values;
 
 /// How long a lease lasts after its last renewal.
 pub const LEASE_MILLISECONDS: i64 = 6_000;
-/// How far beyond `now + LEASE_MILLISECONDS` a stored end may lie. An end further ahead was written
-/// by a wrong clock.
+/// How far beyond `now + LEASE_MILLISECONDS` a stored end may lie. An end further ahead comes from
+/// a clock that was wrong.
 const AHEAD_MILLISECONDS_MAX: i64 = 30_000;
 /// How often a holder renews its lease, and how often other nodes try to take it.
 pub const HEARTBEAT_MILLISECONDS: u64 = 1_500;
@@ -26,8 +26,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease that nobody holds, that has ended, or whose end is impossibly far ahead;
-    /// `None` while another node holds it.
+    /// Takes a lease that nobody holds, that has ended, or whose end is impossibly far ahead.
+    /// `None` if it is held, or another node takes it first.
     pub fn take(
         tx: &mut dyn Tx,
         now: &Now,
@@ -48,7 +48,8 @@ impl Lease {
         if present_end > instant && present_end <= ends + AHEAD_MILLISECONDS_MAX {
             return Ok(None);
         }
-        // The holder may have renewed it since the read, which leaves the token as it was.
+        // Compares the end too: the holder may have renewed the lease since the read, which keeps
+        // the token.
         let update = "UPDATE leases SET holder = ?3, token = token + 1, ends_milliseconds = ?4 \
              WHERE name = ?1 AND token = ?2 AND ends_milliseconds = ?5";
         let is_ours = tx.execute(update, values![name, token, &holder, ends, present_end])? == 1;
@@ -70,9 +71,9 @@ impl Lease {
         tx.execute(update, values![self.name, &self.holder, self.token]).map(|_| ())
     }
 
-    /// Locks the lease for this transaction; [`StoreError::Unavailable`] if another node has taken
-    /// it. Answers the last identifier that was stored with the lease. The identifiers that are
-    /// minted next must be above it.
+    /// Locks the lease's row for this transaction; [`StoreError::Unavailable`] if another node has
+    /// taken the lease. Answers the last identifier that was stored with it. The identifiers that
+    /// are minted next must be above that one.
     pub fn lock(&self, tx: &mut dyn Tx) -> Result<Option<InternalId>, StoreError> {
         let lock = "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND \
          holder = ?2 AND token = ?3 RETURNING last_id";
@@ -112,7 +113,7 @@ mod tests {
     use crate::store::sqlite::SqliteTx;
 
     #[test]
-    fn one_holds_it_and_the_next_only_after_its_end() {
+    fn a_lease_has_one_holder_and_the_next_only_after_its_end() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         let tx: &mut dyn Tx = &mut SqliteTx::new(&connection);
         migrate::migrate(tx).unwrap();
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(Lease::take(tx, &at(10_000), "a", first).unwrap(), None);
         next.release(tx).unwrap();
         assert!(Lease::take(tx, &at(10_000), "a", first).unwrap().is_some(), "it was given back");
-        // A clock that was an hour ahead, and clocks that differ by a little.
+        // A clock was an hour ahead. A lease whose end lies only a little too far ahead stays held.
         let hour = 3_600_000;
         let ahead = Lease::take(tx, &at(hour), "c", first).unwrap().unwrap();
         assert_eq!(Lease::take(tx, &at(hour - AHEAD_MILLISECONDS_MAX), "c", second).unwrap(), None);

@@ -4,19 +4,19 @@ use super::{Row, Tx, Value, VisibilityFloor, failpoint};
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{AnyId, Scope, StoreError};
 
-/// What a list reads. `key` is the leading column of the primary key, and its value.
+/// What a list reads. `key` is the leading column of the primary key, and the value to look for.
 pub struct Listing<'a> {
     pub table: &'static str,
     pub columns: &'static str,
     pub key: (&'static str, Value<'a>),
 }
 
-/// The only table whose pages need no floor: the sequencer mints its identifiers in the order in
-/// which they become visible, so no row appears later with a lower identifier.
+/// The only table whose pages need no [`VisibilityFloor`]: the sequencer mints its identifiers in
+/// the order in which they become visible, so no row appears later with a lower identifier.
 const TABLE_WITHOUT_FLOOR: &str = "events";
 
-/// The column and the comparison of a filter. A filter is named after its column; a filter of a
-/// time ends with the comparison.
+/// The column and the comparison of a filter. A filter has its column's name; a filter of a time
+/// ends with the comparison, as in `created.gte`.
 fn condition(filter: &'static str) -> (&'static str, &'static str) {
     match filter.split_once('.') {
         Some((column, "gt")) => (column, ">"),
@@ -37,10 +37,10 @@ pub fn read(
     read_with(tx, listing, page, &[])
 }
 
-/// The condition for the rows that name one other object in `column`. Only an index over the key,
-/// that column and the identifier serves this form. With `column = ?` in the order of identifiers,
-/// PostgreSQL could also walk along the primary key and filter. With stale statistics it does, and
-/// reads every newer row of the account.
+/// The condition for the rows that name one other object in `column`. Its form makes the planner
+/// use the index over the key, that column and the identifier. With `column = ?` in the order of
+/// identifiers, PostgreSQL could also walk along the primary key and filter. With stale statistics
+/// it does that, and reads every newer row of the account.
 fn object_condition(column: &str, rising: bool, has_cursor: bool) -> String {
     match (has_cursor, rising) {
         (false, _) => format!(" AND {column} >= ?2 AND {column} <= ?2"),
@@ -66,7 +66,7 @@ pub fn read_with(
     let cursor = page.starting_after.or(page.ending_before);
     let direction = if rising { "ASC" } else { "DESC" };
     let mut order = format!("id {direction}");
-    // A list by another object is found by that object's index.
+    // A list of what names another object reads the index of that object.
     let object = page.filters.iter().find_map(|(column, value)| match value {
         FilterValue::Id(id) if !failpoint("lists_by_identifier") => Some((*column, *id)),
         _ => None,
@@ -110,8 +110,8 @@ pub fn read_with(
         has_next = rows.len() as i64 > page.limit;
         rows.truncate(page.limit as usize);
         let shown_count = rows.iter().take_while(|(id, _)| *id < floor).count();
-        // Rows at the floor or above are no next page yet: a caller that asked for it at once would
-        // get nothing.
+        // Rows at the floor or above do not make a next page: a caller that asked for that page at
+        // once would get nothing.
         has_next &= shown_count == rows.len();
         rows.truncate(shown_count);
     }

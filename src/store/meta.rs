@@ -36,8 +36,8 @@ pub fn remove(tx: &mut dyn Tx, name: &str) -> Result<(), StoreError> {
     tx.execute("DELETE FROM meta WHERE name = ?1", values![name]).map(drop)
 }
 
-/// Writes a fact over the value that was read before, `None` if there was none. If another writer
-/// changed it meanwhile, that is a conflict.
+/// Writes a fact in place of `old`, the value that was read before (`None` if there was none). A
+/// conflict if another writer has changed the fact since.
 pub fn replace(
     tx: &mut dyn Tx,
     name: &str,

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use super::{Tx, failpoint, meta};
 use crate::kernel::{ObjectKind, StoreError};
 
-/// Every migration this binary knows, oldest first: the files of `migrations/`, which the build
-/// finds. The number of a schema is how many of them have run.
-/// Append one; never edit one that was released.
+/// Every migration that this binary knows, oldest first: the files of `migrations/`, which the
+/// build finds. The version of a database's schema is how many of them have run there. Never edit a
+/// statement of a migration that was released; add a file.
 const MIGRATIONS: &[&str] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
 /// [`MIGRATIONS`], and with debug assertions also the file that `HUNDI_TEST_MIGRATION` names. With
@@ -28,10 +28,9 @@ pub fn schema_known() -> i64 {
     migrations().len() as i64
 }
 
-/// The lowest schema that an older binary must know to work with a database that this one has
-/// migrated. Leave it as it is for a migration that only adds. Raise it for one that removes
-/// something that an older binary uses; such a migration comes one release after the code stopped
-/// using it.
+/// An older binary may go on working with a database that this one has migrated, if it knows at
+/// least this schema. A migration that only adds leaves the number as it is. One that removes what
+/// an older binary uses raises it, and comes one release after the code stopped using that.
 const SCHEMA_OLDEST_COMPATIBLE: i64 = 1;
 
 /// The schema a database has; 0 for an empty one.
@@ -68,7 +67,7 @@ fn missing(
     found: i64,
 ) -> Result<impl Iterator<Item = (usize, Cow<'static, str>)> + use<>, StoreError> {
     let known = schema_known();
-    // An older binary can work beside a newer one only where several nodes serve.
+    // Only on PostgreSQL can an older binary work beside a newer one.
     let is_too_new = found > known
         && (!tx.is_shared() || version(tx, SCHEMA_COMPATIBLE)?.unwrap_or(found) > known);
     if is_too_new {
@@ -106,23 +105,25 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How long a migration waits for a table that nodes use. Requests wait behind it, so this is well
-/// below the time that requests wait for a row. The caller tries again after a pause.
+/// How long a migration waits for a table that nodes use. Requests wait behind the migration, so
+/// this is well below the time for which a request waits for a row. The caller tries again after a
+/// pause.
 const TABLE_LOCK_MILLISECONDS_MAX: u64 = 500;
 
-/// Makes nodes take turns before there is a table with a row to lock. `IF NOT EXISTS` does not help
-/// nodes that create one table at the same moment: some find it half made and fail, with 42P07 or
-/// 42710. The key is made up, so that other programs' keys differ.
+/// Makes nodes take turns before there is a table with a row to lock. Without it, nodes that create
+/// one table at the same moment can fail with 42P07 or 42710, in spite of `IF NOT EXISTS`. The key
+/// is made up, so that other programs' keys differ.
 const TURN: &str = "SELECT pg_advisory_xact_lock(114853572536653)";
 
-/// Runs the next step of [`migrate`] on a store that several nodes may open at once; a lock, and a
-/// row that earlier releases lock too, make them take turns. Answers whether there is more to do.
-/// An empty database gets everything in one step. One that nodes use gets one statement at a time:
-/// a transaction that held one table and waited for the next could deadlock with requests that
-/// lock them in the other order.
+/// Runs the next step of a migration on PostgreSQL, and answers whether there is more to do. Nodes
+/// take turns by a lock, and by a row that earlier releases lock too.
+///
+/// An empty database gets all migrations in one step. Any other gets one statement in each step: a
+/// transaction that held one table and waited for the next could deadlock with requests that lock
+/// the two in the other order.
 pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
-    // A schema that is up to date is left alone, so that a node can serve whose database role may
-    // not change it.
+    // A schema that is up to date is left alone. So a node can serve even if its database role may
+    // not change the schema.
     let found = schema_version(tx)?;
     if found >= schema_known() {
         return missing(tx, found).map(|_| false);
@@ -170,7 +171,7 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// The statements of a migration where several nodes write.
+/// The statements of a migration on PostgreSQL.
 fn statements_shared(index: usize, text: &str) -> Vec<String> {
     let own = SHARED_ONLY
         .iter()
@@ -180,13 +181,13 @@ fn statements_shared(index: usize, text: &str) -> Vec<String> {
     all.into_iter().chain(own.map(|statement| (*statement).to_owned())).collect()
 }
 
-/// Further statements of a migration where several nodes write, by the migration's number (from 1).
+/// Further statements of a migration on PostgreSQL, by the migration's number (from 1).
 ///
-/// - A sequence gives out numbers without a row that transactions would wait for. Whoever writes
-///   after reading another's row gets a higher number.
-/// - If each account has one row when `ANALYZE` runs, `scope` seems as selective as an object's ID.
-///   With `n_distinct = 1` the planner takes `scope` for not selective, so it uses the object's
-///   index instead of reading all rows of an account.
+/// - The sequence numbers outbox rows. It has no row that transactions would wait for. A
+///   transaction that writes after it has read another's row gets a higher number.
+/// - If each account has one row when `ANALYZE` runs, the planner later expects to find one row by
+///   `scope` alone, and reads all rows of an account. With `n_distinct = 1` it expects that all
+///   rows have the same `scope`, and uses the object's index.
 const SHARED_ONLY: &[(usize, &[&str])] = &[
     (
         1,
@@ -209,7 +210,8 @@ const SHARED_ONLY: &[(usize, &[&str])] = &[
     ),
 ];
 
-/// A statement of a migration for stores other than SQLite: texts compare byte by byte.
+/// A statement of a migration for PostgreSQL, where texts compare byte by byte, as they do in
+/// SQLite.
 fn for_shared(statement: &str) -> String {
     statement.replace(" WITHOUT ROWID", "").replace(" TEXT", " TEXT COLLATE \"C\"")
 }
@@ -237,8 +239,8 @@ const MINTED: &[(&str, &str, Option<&str>)] = &[
     ("bank_statement_lines", "id", None),
 ];
 
-/// The highest identifier in the tables of callers' objects and in [`MINTED`]. Reads only the end
-/// of each account's rows.
+/// The highest identifier in the tables of callers' objects and in [`MINTED`]. It reads only the
+/// last row of each scope.
 pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
     let mut highest = 0;
     let objects = ObjectKind::ALL.iter().filter_map(|kind| kind.table());

@@ -1,5 +1,5 @@
-//! Storage behind one small synchronous trait. Rules and `rows.rs` use `Tx` and one text of SQL for
-//! every store. `migrate.rs` adapts the migrations for PostgreSQL.
+//! Storage behind one small synchronous trait, [`Tx`]. Its SQL is one text for every store; the few
+//! statements that differ ask [`Tx::is_shared`]. `migrate.rs` adapts the migrations for PostgreSQL.
 
 pub mod delivery_signals;
 pub mod event_waits;
@@ -139,7 +139,8 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
-/// A row that was read. Each call takes the next column from the left.
+/// A row that was read. Each call takes the next column from the left; only [`Row::last_id`] takes
+/// the last one.
 #[derive(Debug)]
 pub struct Row {
     cells: std::vec::IntoIter<Cell>,
@@ -165,7 +166,6 @@ impl Row {
     pub fn new(cells: Vec<Cell>) -> Row {
         Row { cells: cells.into_iter() }
     }
-    /// Takes the row's last column, which is an identifier.
     pub fn last_id(&mut self) -> Result<u128, StoreError> {
         let id = match self.cells.next_back() {
             Some(Cell::Bytes(bytes)) => bytes.try_into().ok().map(u128::from_be_bytes),
@@ -239,7 +239,7 @@ impl Row {
     pub fn scope(&mut self) -> Result<Scope, StoreError> {
         self.int().map(Scope::from_code)
     }
-    /// A word that `parse` knows. An unknown one is a fault of the store, not of a caller.
+    /// A word that `parse` knows. Any other word is [`StoreError::Broken`].
     pub fn word<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<T, StoreError> {
         let text = self.text()?;
         parse(&text)
@@ -256,12 +256,12 @@ impl Row {
             }),
         }
     }
-    /// Two columns: a currency and its units.
+    /// Takes two columns: a currency, then its units.
     pub fn money(&mut self) -> Result<Money, StoreError> {
         let currency = self.word(Currency::parse)?;
         Ok(Money::new(self.int()?, currency))
     }
-    /// Two columns: an identifier and its kind.
+    /// Takes two columns: an identifier, then its kind.
     pub fn any_id(&mut self) -> Result<AnyId, StoreError> {
         let bytes = self.bytes()?;
         let kind = self.word(ObjectKind::parse)?;
@@ -275,11 +275,11 @@ impl Row {
 pub enum Signal {
     /// Outbox rows were written: the sequencer has work.
     Outbox,
-    /// Tasks are due or may be.
+    /// Tasks may be due.
     Tasks,
     /// An endpoint has webhook deliveries that are due.
     DeliveriesOf(ScopedEndpoint),
-    /// Webhook deliveries may be due, and it is not known of which endpoints.
+    /// Webhook deliveries of unknown endpoints may be due.
     Deliveries,
     /// Bank accounts wait for their look-up.
     LookUps,
@@ -291,14 +291,14 @@ pub enum Signal {
     Event(Scope),
 }
 
-/// Where the floor of visible identifiers is. Below it no further object can appear, because every
-/// transaction that may still commit mints identifiers at the floor or above.
+/// Where the floor of visible identifiers is. No further object can appear below the floor, because
+/// every transaction that may still commit mints identifiers at the floor or above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VisibilityFloor {
-    /// It has passed the identifier that was asked about.
+    /// The floor is above the identifier that was asked about.
     Passed,
-    /// At this identifier, because of the transactions that run now. The store has begun a new
-    /// view, so read the page again and leave out everything at the floor or above.
+    /// The floor is this identifier. The store has begun a new view: read the page again, and leave
+    /// out everything at the floor or above.
     At(u128),
 }
 
@@ -307,31 +307,34 @@ pub enum VisibilityFloor {
 pub trait Tx {
     /// Runs a statement that changes rows and answers how many it changed.
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError>;
-    /// Runs a query and answers all its rows; callers bound them with `LIMIT`.
+    /// Runs a query and answers all its rows. A query that may find many needs a `LIMIT`.
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
-    /// Announces a query that this transaction will run with the same text and values. A store that
-    /// is reached over a network sends it together with the next statement, and has the answer when
-    /// the query is run. If a statement in between changes rows, the query is sent again.
+    /// Announces a query that this transaction will run with the same text and values. PostgreSQL's
+    /// store sends it together with the next statement, and has its rows when the query is run. If
+    /// a statement in between changes rows, the query is sent again. SQLite's store does nothing.
     fn prefetch(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
         Ok(())
     }
-    /// Opens a savepoint and with it a part of the transaction, which can be undone without the
-    /// rest. The part ends with the savepoint. Savepoints nest at most two deep.
+    /// Opens a savepoint. What is done until it ends can be undone without the rest of the
+    /// transaction. At most two savepoints can be open.
     fn savepoint(&mut self) -> Result<(), StoreError>;
     /// Ends the innermost savepoint and keeps what was done since it began.
     fn release(&mut self) -> Result<(), StoreError>;
     /// Undoes what was done since the innermost savepoint began, and ends it.
     fn rollback_and_release(&mut self) -> Result<(), StoreError>;
-    /// Undoes what was done since the innermost savepoint began and leaves it open. On the embedded
-    /// store, SQLite may have no savepoint for a job (`sqlite::Undo::Whole`). If that job has
-    /// changed rows, its whole group is undone and runs again. On PostgreSQL, if no savepoint is
-    /// open, the whole transaction is undone and begins again.
+    /// Undoes what was done since the innermost savepoint began and leaves it open.
+    ///
+    /// - On the embedded store, a job of the write lane (`lane.rs`) may run without a savepoint of
+    ///   SQLite (`sqlite::Undo::Whole`). If such a job has changed rows, this is an error, and the
+    ///   group of jobs that share a commit runs again.
+    /// - On PostgreSQL, if no savepoint is open, this undoes the whole transaction and begins it
+    ///   again.
     fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Sends a signal once this transaction has committed.
     fn signal(&mut self, signal: Signal);
-    /// Whether transactions that run now can still commit an object with an identifier below
-    /// `last_id`. Only a view asks: after it has read a page, or to wait for earlier transactions
-    /// (`key_rotation::await_earlier`).
+    /// Says whether transactions that run now can still commit an object with an identifier below
+    /// `last_id`. Only a transaction that reads may ask: after it has read a page, or to wait for
+    /// earlier transactions (`key_rotation::await_earlier`).
     fn visibility_floor(&mut self, _last_id: u128) -> Result<VisibilityFloor, StoreError> {
         Ok(VisibilityFloor::Passed)
     }
@@ -346,7 +349,7 @@ pub trait Tx {
     /// and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND id`.
     ///
     /// Each key is looked up by itself. With `id IN (…)`, a planner that underestimates how many
-    /// rows have the value `first` reads all of them and compares each with the list.
+    /// rows have the value `first` would read all of these rows.
     fn rows_each(
         &mut self,
         select: &str,
@@ -361,7 +364,8 @@ pub trait Tx {
         update: &EachUpdate<'_>,
         keys: &[Value<'_>],
     ) -> Result<Vec<bool>, StoreError>;
-    /// Inserts rows, many with one statement. `values` has those of one row after the other.
+    /// Inserts rows. `values` has those of one row after the other. PostgreSQL's store sends many
+    /// rows with one statement, SQLite's store runs a statement for each.
     fn insert_each(
         &mut self,
         insert: &EachInsert<'_>,
@@ -379,9 +383,9 @@ pub trait Tx {
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
-    /// Runs a statement that must change exactly `rows_count` rows. Another count means a conflict
-    /// with another transaction. A store may send the statement later; then the error comes from a
-    /// later call, at the latest from the commit.
+    /// Runs a statement that must change exactly `rows_count` rows. Another count is a conflict
+    /// with another transaction. PostgreSQL's store may send the statement later. Then the error
+    /// comes from a later call, at the latest from the commit.
     fn execute_exactly(
         &mut self,
         rows_count: u64,
@@ -437,10 +441,10 @@ impl EachInsert<'_> {
     }
 }
 
-/// How many rows one statement takes, largest first. With few sizes there are few texts to prepare.
+/// How many rows one statement may take, largest first. Few sizes mean few statements to prepare.
 const ROWS_AT_ONCE: [usize; 4] = [64, 16, 4, 1];
 
-/// Splits rows into the parts that one statement takes each.
+/// Splits rows into parts, each for one statement.
 fn at_once<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let count = ROWS_AT_ONCE.into_iter().find(|count| *count <= rows.len())?;

@@ -1,8 +1,7 @@
-//! Stored answers are packed: what every answer of a kind has in common is in a dictionary, not in
-//! each row.
+//! Packs the bodies of stored answers with a dictionary of what answers have in common.
 //!
-//! A write spends most of its time on committing its rows, and an answer is most of the row that
-//! stores it.
+//! A write spends most of its time on committing its rows, and without packing the answer would be
+//! most of what it writes for the idempotency key. An answer that is sealed is not packed.
 
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 
@@ -12,15 +11,15 @@ use crate::kernel::StoreError;
 /// dictionary needs another form beside `idempotency::BodyForm::Packed`.
 const DICTIONARY: &[u8] = br#"{"object":"error","errors":[{"code":"parameter_value_invalid","message":"","metadata":{"field_name":""}}],"http_status_code":400}{"object":"refund","id":"refund_01","transfer_id":"transfer_01","kind":"principal","status":"requires_address","reason":"payout_failed","amount":"0.00","asset":"USDT","chain":"tron","to_address":null,"transaction_hash":null,"completed_at":null,"created":17,"livemode":false}{"object":"deposit","id":"deposit_01","transfer_id":"transfer_01","status":"initialized","amount":".00","currency":"USDT","asset":"USDT","chain":"tron","from_address":"TJCx4A1XzNvy32sqbmi86xcURjRi1Etver","to_address":"T","transaction_hash":"","log_index":0,"block_number":null,"block_time":null,"confirmations":0,"classification":null,"reason_code":null,"completed_at":null,"created":17,"livemode":false}{"object":"beneficiary","id":"beneficiary_01","name":"","account_number_last4":"","ifsc":"","account_type":"nre","status":"verifying","payouts_enabled":false,"payouts_disabled_reason":"verification_pending","bank_name":null,"branch_name":null,"email":null,"phone":null,"pan_last4":null,"passport_number_last4":null,"requirements":[],"verification":{"name_match":null,"checked_at":null},"metadata":{},"created":17,"livemode":false}{"object":"sender","id":"sender_01","name":"","type":"individual","country":"","email":null,"address":{"line1":"","city":"","state":null,"postal_code":null,"country":""},"date_of_birth":null,"nationality":null,"identification":null,"metadata":{},"created":17,"livemode":false}{"object":"quote_lock","id":"quote_lock_01","status":"active","sell_currency":"USD","sell_amount":".00","buy_currency":"INR","buy_amount":"","amount":".00","rate":"","mid_market_rate":"","fee":{"amount":"0.00","currency":"USD","details":[]},"expires_at":17,"transfer_id":null,"metadata":{},"created":17,"livemode":false}{"object":"transfer","id":"transfer_01","status":"funding","status_reason":null,"sender_id":"sender_01","beneficiary_id":"beneficiary_01","quote_lock_id":"quote_lock_01","amount":".00","currency":"USD","payout_amount":"","payout_currency":"INR","rate":"","fee":{"amount":"0.00","currency":"USD","details":[]},"purpose_code":"P1301","funding":{"rail":"stablecoin","asset":"USDT","chain":"tron","deposit_address":"T","status":"awaiting_funds","amount_expected":".00","amount_received":"0.00","amount_excess":"0.00","expires_at":17,"refund_address":null,"policy":{"underpaid":"hold","overpaid":"refund_excess","late":"hold"},"token_contract":"TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf","instructions_url":"https://"},"payout":null,"refund":null,"status_history":[{"status":"funding","at":17}],"metadata":{},"created":17,"livemode":false}"#;
 
-/// The longest body that is unpacked, in bytes. The longest answer to a POST is far shorter, so a
-/// greater length is damage.
+/// The longest body that is unpacked, in bytes. Every answer to a POST is far shorter, so a greater
+/// length comes from damage.
 const UNPACKED_BYTES_MAX: usize = 1 << 20;
 
 pub fn pack(body: &[u8]) -> Vec<u8> {
     compress_prepend_size_with_dict(body, DICTIONARY)
 }
 
-/// The bytes that were packed, exactly.
+/// The bytes that were packed. `Err` for bytes that [`pack`] did not make.
 pub fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
     let length =
         packed.first_chunk().map_or(usize::MAX, |bytes| u32::from_le_bytes(*bytes) as usize);

@@ -5,12 +5,12 @@ use rusqlite::Connection;
 use super::sqlite::store_error;
 use crate::kernel::StoreError;
 
-/// Tells the planner how the tables of callers' objects are filled, so that a filter by a related
-/// object uses its index.
+/// Tells the planner how the tables with the primary key `(scope, id)` are filled, so that a filter
+/// by a related object uses that object's index. Replaces all other statistics.
 ///
-/// Without statistics SQLite takes `scope = ?` of the primary key to be as selective as an index on
-/// scope and one more column, and reads a whole account. The figures are fixed, not measured: plans
-/// must not depend on when somebody measured.
+/// Without statistics SQLite expects `scope = ?` in the primary key to find as few rows as scope
+/// and another column in an index, and reads a whole account. The figures are fixed, not measured,
+/// because plans must not depend on when somebody measured.
 pub fn set_plan_statistics(connection: &Connection) -> Result<(), StoreError> {
     const ROWS: &str = "1000000";
     const ROWS_OF_ONE_VALUE: &str = "10";
@@ -48,7 +48,7 @@ pub fn set_plan_statistics(connection: &Connection) -> Result<(), StoreError> {
         for (index, _) in &indexes {
             let columns = columns_of(index)?;
             // First the number of all rows. Then, for each column, how many rows have the same
-            // value in it and in the columns before it. The last column makes a row unique.
+            // values in it and in the columns before it: for the last column, one.
             let mut figures = vec![ROWS];
             for (place, column) in columns.iter().enumerate() {
                 let is_last = place + 1 == columns.len();

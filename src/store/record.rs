@@ -1,15 +1,17 @@
-//! How a type is stored: one declaration of its columns makes the list `COLUMNS`, the statement
-//! `FIND`, and the functions `read`, `find` and `insert`; with columns that change, `update` too.
+//! How a type is stored: one declaration of its columns makes the list `COLUMNS` and the functions
+//! `read`, `find` and `insert`. If some columns change, it also makes `update`.
 
 /// Declares the columns of a table, in the order in which a row is read.
 ///
-/// A column is `name: the value to write => how to read it;`. `written from` names the variable
-/// with the object to write, and `read from` the variable with the row that is read. The first
-/// column is the scope. Columns under `fixed` are written by the insert alone. Those under
-/// `changing` are written by an update as well; without that section no update is made. Its
-/// condition names the version and the status that the object was read with, and the update raises
-/// the version. So the table has the columns `id`, `version` and `status`. The expression after
-/// `into` makes the object; in it, each column that was read is a variable of its name.
+/// - A column is `name: the value to write => how to read it;`. The first column is the scope.
+/// - `written from` names the variable with the object to write, `read from` the variable with the
+///   row that is read.
+/// - Columns under `fixed` are written by `insert` alone, those under `changing` by `update` too.
+///   Without `changing` there is no `update`.
+/// - `update` raises the version. Its condition names the version and the status that the object
+///   was read with, so it needs the columns `id`, `version` and `status`.
+/// - The expression after `into` makes the object. In it, each column that was read is a variable
+///   of its name.
 #[macro_export]
 macro_rules! stored {
     (
@@ -90,7 +92,8 @@ macro_rules! stored {
     };
 }
 
-/// `UPDATE` of these columns, whose values come after scope, identifier, version and status.
+/// The `UPDATE` of these columns. Its parameters are scope, identifier, version and status, then
+/// the values of the columns.
 pub fn update_sql(table: &str, columns: &[&str]) -> String {
     let assignments: Vec<String> = columns
         .iter()

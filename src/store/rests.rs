@@ -1,4 +1,5 @@
-//! Rests of a report on the embedded store, so that requests find a processor meanwhile.
+//! On the embedded store a report (an expensive read) pauses again and again, so that requests find
+//! a free processor.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +8,15 @@ use rusqlite::Connection;
 use super::sqlite::store_error;
 use crate::kernel::StoreError;
 
-/// How long a report works before it rests. While it rests, requests find a free processor. Without
-/// rests, each step of a request could wait for as long as the operating system lets the report
-/// keep a processor.
+/// How long a report works before it rests. Without rests, each step of a request could wait for as
+/// long as the operating system lets the report keep a processor.
 const REPORT_WORK: Duration = Duration::from_micros(300);
 /// A rest is this many times as long as [`REPORT_WORK`].
 const REST_TO_WORK_RATIO: u32 = 2;
-/// SQLite's virtual machine checks whether a rest is due after this many instructions.
+/// After this many instructions of SQLite's virtual machine, it is checked whether a rest is due.
 const REPORT_INSTRUCTIONS: i32 = 500;
 
-/// Makes a connection rest again and again while it reads. `None` makes it work without rests.
+/// Makes a connection call `rest` again and again while it reads; `None` ends that.
 pub fn rest_while_reading(
     connection: &mut Connection,
     rest: Option<fn(Duration)>,
@@ -58,6 +58,6 @@ mod tests {
             RESTS.load(Ordering::Relaxed)
         };
         assert!(rests_of(Some(count)) > 1, "millions of instructions take longer than one rest");
-        assert_eq!(rests_of(None), 0, "the same connection in another read");
+        assert_eq!(rests_of(None), 0, "the same connection without rests");
     }
 }

@@ -1,17 +1,17 @@
-//! Idempotency keys of requests that run on this node. A second request with the same key is
+//! Idempotency keys of requests that run on this node. A second request with one of these keys is
 //! refused with `resource_locked`.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Idempotency keys whose first request is running on this node.
+/// The idempotency keys whose first request is running on this node, as keyed hashes.
 #[derive(Default)]
 pub struct RunningKeys(Mutex<HashSet<[u8; 16]>>);
 
-/// A key that is held until the transaction has ended, even if the client hangs up. It must be
-/// released before the answer leaves: a client that retries at once must not be told that its first
-/// request still runs.
+/// A key that is held until its transaction has ended, even if the client hangs up. Release it
+/// before the answer leaves: a client that retries at once must not be told that its first request
+/// still runs.
 pub struct RunningKey {
     keys: Arc<RunningKeys>,
     key_hash: [u8; 16],

@@ -14,15 +14,16 @@ use crate::kernel::StoreError;
 
 /// Before 3.51.3 a rare race could corrupt a database in WAL mode.
 pub const SQLITE_VERSION_MIN: i32 = 3_051_003;
-/// How long a statement waits for another process, such as `hundi keys create` beside a server.
+/// How long a statement waits while another process writes, such as `hundi keys create` beside a
+/// server.
 const BUSY_SECONDS_MAX: u64 = 5;
-/// Pages that the log (WAL) may hold before a commit copies it into the database file. A row that
+/// Once the log (WAL) holds so many pages, a commit copies it into the database file. A page that
 /// changes several times until then is written to that file once.
 pub const CHECKPOINT_PAGES: i64 = 10_000;
 const STATEMENTS_CACHED_MAX: usize = 256;
-/// How much of the database a connection keeps in memory. The writer keeps less: the keys that it
-/// inserts are appended or lie close together, so it needs few pages a second time. And each commit
-/// that splits a page searches everything that the writer keeps.
+/// How much of the database a connection keeps in memory. The writer keeps less: what it inserts is
+/// appended or lies close together, so it seldom needs an old page again. And SQLite searches the
+/// whole cache at each commit that splits a page.
 const READER_CACHE_KIBIBYTES: i64 = 16 * 1024;
 const WRITER_CACHE_KIBIBYTES: i64 = 8 * 1024;
 /// How much of the file a reading connection maps into memory instead of copying it, so that a
@@ -65,7 +66,7 @@ pub fn store_error(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Refuses a SQLite that could lose data.
+/// Refuses a SQLite that could corrupt the database.
 pub fn check_version(version_number: i32) -> Result<(), StoreError> {
     if version_number < SQLITE_VERSION_MIN {
         return Err(StoreError::Broken(format!(
@@ -115,8 +116,8 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Takes the rights of others away from a database and the files beside it, because it holds
-/// personal data. `Err` if the mode cannot be changed, as when the file belongs to somebody else.
+/// Leaves only the owner's rights on a database and SQLite's files beside it, because they hold
+/// personal data. `Err` if a mode cannot be changed, as when the file belongs to somebody else.
 fn tighten(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::PermissionsExt;
     for suffix in ["", "-wal", "-shm"] {
@@ -144,7 +145,7 @@ fn tighten(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes the connection refuse to prepare a statement that changes or deletes postings or entries
-/// of the audit log.
+/// of the audit log, or drops one of the two tables.
 pub fn deny_edits_of_append_only_tables(connection: &mut Connection) -> Result<(), StoreError> {
     use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
     connection
@@ -168,8 +169,8 @@ pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Copies a database into a new file, as one consistent view, and makes it durable. Writers
-/// continue meanwhile. Leaves no file if it fails.
+/// Copies a database into a new file, as one consistent view, and makes the copy durable. Writers
+/// continue meanwhile. `file` must not exist: if the copy fails, this removes it.
 pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
     let copied = copy_into(source, file);
     if copied.is_err() {
@@ -185,7 +186,7 @@ fn copy_into(source: &Connection, file: &Path) -> Result<(), StoreError> {
     let mut target = Connection::open(file).map_err(store_error)?;
     {
         let backup = rusqlite::backup::Backup::new(source, &mut target).map_err(store_error)?;
-        // All pages in one step, so that the copy is one view although writers append to the log.
+        // All pages in one step: otherwise a write between two steps would start the copy anew.
         if backup.step(-1).map_err(store_error)? != rusqlite::backup::StepResult::Done {
             return Err(StoreError::Unavailable("the database was busy; try again".into()));
         }
@@ -198,24 +199,24 @@ fn tune(connection: &Connection, cache_kibibytes: i64) -> Result<(), StoreError>
     connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX)).map_err(store_error)?;
     connection.pragma_update(None, "cache_size", -cache_kibibytes).map_err(store_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
-    // Plans do not depend on the values of parameters. Otherwise SQLite plans a statement again
-    // whenever its values differ from the last run's, as with `LIMIT ?`.
+    // With this setting, plans do not depend on the values of parameters. Without it, SQLite plans
+    // a statement such as one with `LIMIT ?` again whenever a value differs from the last run's.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(store_error)?;
     Ok(())
 }
 
-/// Set if a transaction has to run again.
+/// A mark that is set if a transaction has to run again.
 pub type RunAgain = std::cell::Cell<bool>;
 
-/// How the outermost part of a transaction is undone. A part within another part always has a
-/// savepoint.
+/// How the outermost savepoint that a caller opened ([`Tx::savepoint`]) is undone. An inner one is
+/// always a savepoint of SQLite.
 #[derive(Clone, Copy, Debug)]
 pub enum Undo<'c> {
-    /// By a savepoint, for which SQLite keeps the old content of every page that the part touches.
+    /// By a savepoint of SQLite, which then copies every page before its first change.
     Savepoint,
-    /// Not by itself. A part that wrote nothing has nothing to undo. If a part that wrote has to be
-    /// undone, this mark is set: then nothing of the transaction may be kept, and its owner runs it
-    /// again with savepoints.
+    /// Without a savepoint of SQLite, which is cheaper. If nothing was written since, there is
+    /// nothing to undo. Otherwise this mark is set: nothing of the transaction may be kept, and its
+    /// owner runs it again with savepoints.
     Whole(&'c RunAgain),
 }
 
@@ -224,13 +225,13 @@ pub struct SqliteTx<'c> {
     connection: &'c Connection,
     undo: Undo<'c>,
     savepoints_open: u32,
-    /// How many rows the connection had changed when the outermost part began.
+    /// How many rows the connection had changed when the outermost savepoint was opened.
     changes_before_savepoint: u64,
     key_segments: Option<&'c mut KeySegments>,
     pub signals: PendingSignals,
 }
 
-/// A number that changes when another connection has written. Ask for it inside a transaction.
+/// A number that changes when another connection has written. Call this inside a transaction.
 pub fn data_version(connection: &Connection) -> Result<i64, StoreError> {
     let mut statement = connection.prepare_cached("PRAGMA data_version").map_err(store_error)?;
     statement.query_row([], |row| row.get(0)).map_err(store_error)
@@ -258,23 +259,23 @@ impl<'c> SqliteTx<'c> {
     pub fn take_key_segments(&mut self) -> Option<&'c mut KeySegments> {
         self.key_segments.take()
     }
-    /// Undoes what was done since the outermost savepoint and ends all of them, after a failure
-    /// within one.
+    /// Undoes what was done since the outermost savepoint was opened, and ends all savepoints.
     pub fn rollback_all(&mut self) -> Result<(), StoreError> {
         while self.savepoints_open > 0 {
             self.rollback_and_release()?;
         }
         Ok(())
     }
-    /// The mark of [`Undo::Whole`], if the innermost part has no savepoint.
+    /// The mark of [`Undo::Whole`], if the innermost savepoint is none of SQLite's.
     const fn without_savepoint(&self) -> Option<&'c RunAgain> {
         match self.undo {
             Undo::Whole(run_again) if self.savepoints_open == 1 => Some(run_again),
             _ => None,
         }
     }
-    /// Undoes a part without a savepoint. If it changed no row, there is nothing to undo. Otherwise
-    /// this sets the mark, and `Err` ends the transaction, which its owner runs again.
+    /// Undoes what was done without a savepoint of SQLite. If no row was changed, there is nothing
+    /// to undo. Otherwise this sets the mark, and its `Err` ends the transaction, which its owner
+    /// runs again.
     fn run_again_if_changed(&self, run_again: &RunAgain) -> Result<(), StoreError> {
         if self.connection.total_changes() == self.changes_before_savepoint {
             return Ok(());
@@ -342,9 +343,8 @@ fn read_rows<'v>(
     Ok(())
 }
 
-// Many rows are written or read with one prepared statement that runs for each of them. Without a
-// network, a statement of many rows saves nothing, and costs the making of its text (see
-// bench/README.md).
+// The methods for many rows run one prepared statement once for each row. Without a network, one
+// statement of many rows saves nothing, and its text has to be made (see bench/README.md).
 impl Tx for SqliteTx<'_> {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
         let mut statement = self.prepare(sql)?;
@@ -403,7 +403,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        // Refused before anything counts as open, so that the open savepoints can still end.
+        // Refuse a third one before it counts as open, so that the two others can still end.
         let sql = match self.savepoints_open {
             0 => "SAVEPOINT savepoint_1",
             1 => "SAVEPOINT savepoint_2",

@@ -1,5 +1,5 @@
-//! Records which statements ran, for the test that prepares each of them on every store. Only
-//! builds with debug assertions contain it.
+//! Records which statements ran, for the test that prepares each of them on every store. Does
+//! nothing without debug assertions.
 
 /// Appends a statement that this process has not run before to a file in the folder that
 /// `HUNDI_TEST_STATEMENTS` names.

@@ -16,10 +16,10 @@ crate::string_enum!(
     /// `workers/tasks.rs` runs. Seven names do not say what the task does:
     ///
     /// - `deposit_watch`: looks at the simulated chain for a deposit that is not final yet;
-    /// - `deposit_drop`: fails a deposit whose block was replaced, if it did not come back in 24
-    ///   hours;
-    /// - `hold_expiry`: gives back the money of a transfer in `funding_hold`, if nobody decided in
-    ///   24 hours;
+    /// - `deposit_drop`: fails a deposit whose block was replaced, if the chain has not shown it
+    ///   again within 24 hours;
+    /// - `hold_expiry`: gives back the money of a transfer in `funding_hold`, if nobody has decided
+    ///   in time;
     /// - `payout_hold_expiry`: looks at a payout on hold, every 24 hours;
     /// - `refund_confirm`: confirms a refund on the simulated chain;
     /// - `refund_payer_address`: puts the payer's address for a refund into effect, after a day;
@@ -42,7 +42,8 @@ crate::string_enum!(
 
 /// The most tasks that one transaction takes, so that requests are served in between.
 pub const TASKS_AT_ONCE_MAX: i64 = 64;
-/// The longest time between two looks for tasks, in milliseconds. Signals only shorten it.
+/// The task worker looks for tasks at least this often, in milliseconds. Signals make it look
+/// sooner.
 pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
 
 #[derive(Debug)]
@@ -76,9 +77,9 @@ pub fn schedule<K: IdKind>(
     let due_milliseconds = now.due_milliseconds(business_milliseconds);
     let task = Task { due_milliseconds, id: now.mint(), scope, kind, object_id: object.as_u128() };
     rows::insert(tx, &task, now.clock_offset_seconds())?;
-    // Only a task that is due soon needs a signal: the worker looks by itself at least every
-    // `LOOK_MILLISECONDS_MAX`. "Soon" is twice that, because this transaction may commit some time
-    // after `now`, and the next look may come a whole interval after the commit.
+    // Only a task that is due soon needs a signal, because the worker looks by itself. "Soon" is
+    // two intervals: this transaction may commit some time after `now`, and the next look may come
+    // a whole interval after the commit.
     if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
         tx.signal(Signal::Tasks);
     }

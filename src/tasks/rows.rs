@@ -54,8 +54,8 @@ pub fn due(
     tx.rows(&sql, values![until_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The earliest task of an account that is due at `until_milliseconds` by the store's clock. Only
-/// tasks whose due time was computed with this offset of the test clock count.
+/// The earliest task of an account in one mode that is due at `until_milliseconds` by the store's
+/// clock. Only tasks whose due time was computed with this offset of the test clock count.
 pub fn first_due_of(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -97,7 +97,7 @@ pub fn remove(tx: &mut dyn Tx, task: &Task) -> Result<bool, StoreError> {
     Ok(removed == 1)
 }
 
-/// Gives a task a later due time, so that a task that cannot run now does not stop the others.
+/// Gives a task another due time. So a task that cannot run now does not keep others from running.
 pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE tasks SET due_milliseconds = ?3 WHERE due_milliseconds = ?1 AND id = ?2",

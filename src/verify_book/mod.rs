@@ -17,8 +17,8 @@ pub struct BookReport {
     pub faults: Vec<String>,
 }
 
-/// The most faults of one rule, or of the audit log, that are listed, because a broken book would
-/// fill the screen. Faults of status histories are all listed.
+/// The most faults of one rule, or of the audit log, that are listed: a broken book would fill the
+/// screen. Faults of status histories are all listed.
 const FAULTS_SHOWN_MAX: i64 = 100;
 /// Histories that one query reads.
 const ROWS_AT_ONCE: i64 = 1_000;
@@ -28,8 +28,8 @@ pub fn run(database: &Database) -> Result<BookReport, StoreError> {
     database.examine(examine)
 }
 
-/// Checks that one of the keys with these verifiers ([`Verifier`]) is the one that the database
-/// names. Answers the fault, or `None`. A new database has no key yet, which is no fault.
+/// The fault if none of the keys with these verifiers is the one that the database seals with. A
+/// new database has no key yet, which is no fault.
 pub fn key_fault(
     database: &Database,
     verifiers: &[Verifier],
@@ -40,9 +40,9 @@ pub fn key_fault(
     Ok(is_wrong.then(|| "the encryption key is not the one that this database uses now".to_owned()))
 }
 
-/// Opens every sealed value with one of `keys`, and counts the values of each key. A value that
-/// none of the keys opens is a fault. If none of `keys` is the one that the database seals with
-/// now, that is the only fault, and nothing is opened.
+/// Tries `keys` on every sealed value, and counts the values that each key opens. A value that none
+/// of the keys opens is a fault. If none of `keys` is the one that the database seals with now,
+/// that is the only fault, and nothing is opened.
 pub fn sealed_values(
     database: &Database,
     keys: &[[u8; KEY_BYTES]],
@@ -125,7 +125,6 @@ fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     report.summary.push(format!("{count} ledger postings"));
     let chain = audit::verify(tx)?;
     report.summary.push(format!("{} audit log entries", chain.count()));
-    // One broken entry is reason enough to look at the whole log, so not all are listed.
     report.faults.extend(chain.faults.into_iter().take(FAULTS_SHOWN_MAX as usize));
     for status in resources::ALL.iter().filter_map(|resource| resource.status) {
         check_histories(tx, &status, &mut report)?;

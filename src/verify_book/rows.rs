@@ -31,8 +31,8 @@ pub struct HistoryRow {
     pub history: String,
 }
 
-/// A page of a table's histories, after an object, in the order of scope and identifier. `table` is
-/// a name from the code.
+/// A page of a table's histories: those after `(scope, id)`, in this order. `table` becomes part of
+/// the SQL, so it must be a name from our code.
 pub fn histories(
     tx: &mut dyn Tx,
     table: &str,

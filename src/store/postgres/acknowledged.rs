@@ -10,9 +10,9 @@
 //!   the position. So the number is not used again, and its status says whether the commit was
 //!   replayed too.
 //!
-//! The node keeps the highest position of the acknowledged commits, and the numbers of those that
-//! no later one covers. A commit covers those that were acknowledged before it asked for its
-//! footprint, because their records are before its position.
+//! The node keeps the highest position of the acknowledged commits, and the numbers of the commits
+//! that no later one covers. A commit covers those that were acknowledged before it asked for its
+//! footprint: their records are before its position, so a server that has it has them too.
 
 use std::mem::take;
 
@@ -34,7 +34,8 @@ pub(super) struct Footprint {
 pub(super) enum Verdict {
     /// It lacks one of them.
     Lost,
-    /// It has all of them if it calls each of these transactions committed. The list may be empty.
+    /// It has all of them if it says of each of these transactions that it is committed. The list
+    /// may be empty.
     HasThemIfCommitted(Vec<i64>),
 }
 
@@ -54,7 +55,7 @@ impl Acknowledged {
         self.count
     }
 
-    /// The highest position in the log that an acknowledged commit of this timeline comes after.
+    /// The highest position of an acknowledged commit of this timeline. The log goes beyond it.
     pub(super) fn position(&self, timeline: i64) -> Option<i64> {
         (self.timeline == timeline && !self.uncovered.is_empty()).then_some(self.position)
     }
@@ -127,14 +128,14 @@ mod tests {
     fn a_later_commit_covers_those_before_its_footprint() {
         let mut known = Acknowledged::default();
         known.note(1, at(100, 7, 0));
-        // Two that ran side by side.
+        // These two ran side by side, so neither covers the other.
         known.note(1, at(300, 9, 1));
         known.note(1, at(200, 8, 1));
         assert_eq!(known.position(1), Some(300));
         assert_eq!(known.judge(2, Some(301)), Verdict::HasThemIfCommitted(vec![9, 8]));
         known.note(1, at(400, 10, 3));
         assert_eq!(known.judge(2, Some(401)), Verdict::HasThemIfCommitted(vec![10]));
-        // Of another timeline nothing stays.
+        // The commits of the earlier timeline are forgotten.
         known.note(2, at(350, 11, 4));
         assert_eq!((known.position(1), known.position(2)), (None, Some(350)));
         assert_eq!(known.judge(3, Some(360)), Verdict::HasThemIfCommitted(vec![11]));

@@ -7,8 +7,9 @@ use super::faults::fault;
 use super::fence::{self, Admission, Fence, Mark, Position};
 use crate::kernel::StoreError;
 
-/// Reads a server's position and has the fence judge it. A server that lacks the functions for
-/// this, or does not let our role call them, is not fenced.
+/// Reads a server's position and the database's mark, and has the fence judge both. A server that
+/// does not say its position is not judged: it lacks the functions for this, or does not let our
+/// role call them.
 pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, StoreError> {
     let before = fence.seen();
     let Some(position) = position(client).await? else {
@@ -27,7 +28,7 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, S
     };
     let (generation, transactions) = fence.admit(before, position, mark)?;
     // The node's database was replaced by an empty one. Without tables even reads would fail, so
-    // say why at once.
+    // refuse the connection with the reason.
     if !has_schema && let Some(reason) = fence.halted() {
         return Err(StoreError::Unavailable(reason.into()));
     }
@@ -59,7 +60,7 @@ async fn lacks_one(client: &Client, transactions: &[i64]) -> Result<bool, StoreE
     Ok(false)
 }
 
-/// The server's position; `None` if it does not say, as on a standby.
+/// The server's position. `None` if the server does not say it, as on a standby.
 pub(super) async fn position(client: &Client) -> Result<Option<Position>, StoreError> {
     let messages = match client.simple_query(fence::POSITION).await {
         Ok(messages) => messages,

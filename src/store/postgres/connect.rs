@@ -33,14 +33,14 @@ const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// What a connection sets for itself, in one exchange:
 ///
-/// - Plans that read whole tables are the last choice. Every frequent statement can use an index,
-///   and a plan that was made while a table was small must not read all of the table later.
+/// - Plans that read whole tables are the last choice. Every frequent statement can use an index. A
+///   plan that was made while a table was small must not read all of the table later.
 /// - A commit is done once it is on the disk (not `off`) and the synchronous standby has it (not
 ///   `local`), whatever the settings of server, database or role. `remote_write` and `remote_apply`
 ///   are left alone: how far a standby must be is the operator's choice.
-/// - Every statement has limits of time.
+/// - Statements have limits of time.
 ///
-/// A node's connection also announces that a node is there.
+/// A node's connection also announces that a node is connected.
 fn settings(is_node: bool) -> String {
     let commit = if failpoint("commit_not_kept") {
         "SET synchronous_commit = off"
@@ -176,8 +176,8 @@ async fn first_that_takes_writes(
             None => return Err(failed),
             Some((_, Err(error))) => failed = error,
             Some((index, Ok(open))) => {
-                // With the failpoint, a node always begins with the first server, so it returns to
-                // an old primary.
+                // With this fault a node always begins with the first server, so it returns to an
+                // old primary.
                 if let Some(fence) = fence.filter(|_| !failpoint("no_fence")) {
                     fence.last_host.store(index, Ordering::Relaxed);
                 }
@@ -195,17 +195,17 @@ pub(super) struct Connecting {
     end: Instant,
 }
 
-/// What a caller gets that waited for a connection.
+/// What a caller gets who waited for a connection.
 pub(super) enum Waited {
     Open(Box<PgSession>),
     Failed(StoreError),
-    /// The caller's time is up, the connection's is not.
+    /// The caller's time is up. The connection may still be made, for the next caller.
     Still(Connecting),
 }
 
 impl Connecting {
-    /// Begins to connect and to set up the connection ([`settings`]). This takes a few seconds at
-    /// most. Nothing is sent before somebody waits.
+    /// Prepares to connect and to set up the connection ([`settings`]). Nothing is sent before
+    /// somebody waits, and it takes a few seconds at most.
     pub(super) fn start(
         url: &PostgresUrl,
         fence: Option<&Arc<Fence>>,

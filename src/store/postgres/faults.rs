@@ -4,7 +4,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::kernel::StoreError;
 
-/// The error if sessions share back ends.
+/// The error of a connection whose back end other sessions share.
 pub(super) const POOLER: &str = "a connection pooler between hundi and PostgreSQL gives out \
     connections by transaction, and hundi needs its own: connect to PostgreSQL itself, or set the \
     pooler to session mode (PgBouncer: pool_mode = session) with at least \
@@ -58,7 +58,7 @@ impl From<SessionError> for CommitError {
     }
 }
 
-/// What an error of the driver means, once a connection is made.
+/// What an error means on a connection that was made.
 pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
     let Some(answered) = error.as_db_error() else {
         // An error of the driver itself. Its cause, if there is one, says more. None of these texts

@@ -1,9 +1,10 @@
 //! Fencing: a node works with one history of its database and never with an older one.
 //!
-//! Every connection reads its server's [`Position`] (the cluster's identifier, the timeline and how
-//! far the log goes) and a mark in the database, which nodes only ever raise ([`Mark`]). The node
-//! remembers the highest position, the last mark that it wrote itself (a mark that it only read may
-//! never have reached a standby), and the commits that it acknowledged (`acknowledged.rs`):
+//! Each connection of the lanes and of the watch reads its server's [`Position`] (the cluster's
+//! identifier, the timeline and how far the log goes) and a mark in the database, which nodes only
+//! ever raise ([`Mark`]). The node remembers the highest position, the last mark that it wrote
+//! itself (a mark that it only read may never have reached a standby), and the commits that it
+//! acknowledged (`acknowledged.rs`):
 //!
 //! - A server of a lower timeline is an old primary, from before a fail-over, that came back. Its
 //!   connections are refused, and open ones are dropped.
@@ -13,9 +14,9 @@
 //!   stops the other nodes. They go on when the operator runs `hundi resume database`, which raises
 //!   the mark's epoch.
 //!
-//! After a fail-over, the acknowledged commits show whether one of them is lost. Other losses are
-//! found by the mark. It rises every [`WATCH_SECONDS`], so the loss of a shorter time can stay
-//! unnoticed.
+//! After a fail-over, the new primary is asked for the acknowledged commits. The loss of other
+//! commits shows in the mark. Each node raises the mark every [`WATCH_SECONDS`], so the loss of a
+//! shorter time can stay unnoticed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,8 +27,8 @@ use super::acknowledged::{Acknowledged, Footprint, Verdict};
 use crate::kernel::StoreError;
 use crate::store::failpoint;
 
-/// How often a node raises the mark, reads its server's position, and asks the other servers of
-/// its address whether one of them has become the primary.
+/// How often a node raises the mark, reads its server's position, and asks all servers of its
+/// address, if there are several, whether one of them has become the primary.
 pub(super) const WATCH_SECONDS: u64 = 2;
 
 /// The row's name in `meta`.
@@ -40,18 +41,19 @@ pub(super) const POSITION: &str = "SELECT (SELECT system_identifier FROM pg_cont
     CAST(pg_current_wal_flush_lsn() - '0/0' AS BIGINT), CAST(pg_last_wal_replay_lsn() - '0/0' AS \
     BIGINT)";
 
-/// Where a server is in the history of its database. The places in the log are bytes; what is
-/// flushed survives a crash.
+/// Where a server is in the history of its database. Positions in the log are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Position {
     /// Made once for each cluster by `initdb`.
     pub system: i64,
     /// Rises with every promotion.
     pub timeline: i64,
+    /// How far the log goes.
     pub inserted: i64,
+    /// How far the log is on the disk, and so survives a crash.
     pub flushed: i64,
-    /// The last log position that this server replayed as a standby before it was promoted. `None`
-    /// if it has restarted without recovery since.
+    /// The last position that this server replayed as a standby before it was promoted. `None` if
+    /// it has restarted without recovery since.
     pub replayed: Option<i64>,
 }
 
@@ -59,7 +61,8 @@ pub(super) struct Position {
 /// found that writes are missing. A missing row is the lowest mark.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Mark {
-    /// Raised by the operator alone, to the time in milliseconds since 1970.
+    /// Raised only by `hundi resume database`: to the time in milliseconds since 1970, or by 1 if
+    /// it is not below that.
     pub epoch: i64,
     pub count: i64,
     pub is_lost: bool,
@@ -92,17 +95,17 @@ impl Mark {
 pub(super) struct DatabaseSeen {
     /// `None` until the first connection.
     position: Option<Position>,
-    /// The last mark that this node wrote and that was acknowledged. A mark that was only read may
-    /// never have reached a standby.
+    /// The last mark that this node wrote and that was acknowledged. Before the first, only its
+    /// epoch is known, as it was read. A mark that was only read may never have reached a standby.
     mark: Mark,
-    /// How far the log of the highest timeline goes at least, by the commits that were
+    /// The log of the highest timeline goes beyond this position, by the commits that this node
     /// acknowledged. Only [`Fence::seen`] fills it in.
     acknowledged: i64,
 }
 
 impl DatabaseSeen {
-    /// Whether the operator has resumed since. Then what a server said is outdated, and the next
-    /// look judges the server.
+    /// Whether the operator has resumed since. Then what a server was asked before is outdated; the
+    /// next look judges that server.
     fn predates_a_resume(&self, state: &FenceState) -> bool {
         self.position.is_some() && self.mark.epoch < state.seen.mark.epoch
     }
@@ -122,7 +125,8 @@ struct FenceState {
 #[derive(Default)]
 pub(super) struct Fence {
     state: Mutex<FenceState>,
-    /// Rises whenever open connections may lead to an old primary.
+    /// Rises at a fail-over, because open connections may lead to the old primary, and when the
+    /// operator resumes.
     generation: watch::Sender<u64>,
     /// Which of the address's servers was connected to last.
     pub(super) last_host: AtomicUsize,
@@ -170,7 +174,7 @@ impl Fence {
         *self.generation.borrow()
     }
 
-    /// Waits until connections of this generation may lead to an old primary.
+    /// Waits until the fence has another generation than this.
     pub(super) async fn wait_until_past(&self, generation: u64) {
         // The sender is ours, so the wait cannot fail.
         let _ = self.generation.subscribe().wait_for(|present| *present != generation).await;
@@ -182,9 +186,10 @@ impl Fence {
     }
 
     /// Judges a connection by what its server said. `before` is what this node had seen when it
-    /// asked. `Err` refuses the connection. Otherwise it is good as long as the fence has the
-    /// returned generation. If transactions are returned, then before the connection is used, ask
-    /// the server whether they are committed, and pass the answer to [`Fence::note_lost_commits`].
+    /// asked. `Err` refuses the connection. Otherwise the connection is good as long as the fence
+    /// has the returned generation. The returned numbers are of transactions: before the connection
+    /// is used, ask the server whether they are committed, and pass the answer to
+    /// [`Fence::note_lost_commits`].
     pub(super) fn admit(
         &self,
         before: DatabaseSeen,
@@ -195,7 +200,7 @@ impl Fence {
         let known_position = state.seen.position.filter(|_| !failpoint("no_fence"));
         let is_resumed = known_position.is_some() && mark.epoch > state.seen.mark.epoch;
         if is_resumed {
-            // The operator has said that this is the database.
+            // The operator has accepted the database as it is, so forget what was seen before.
             tracing::warn!(
                 timeline = position.timeline,
                 "the operator resumed: this node works with the database as it is now"
@@ -244,7 +249,8 @@ impl Fence {
             let flushed = highest.flushed.max(position.flushed);
             state.seen.position = Some(Position { flushed, ..highest });
         }
-        // From here on, no commit is acknowledged that a server of a lower timeline made.
+        // The generation has risen if the timeline has. So from here on, no commit is acknowledged
+        // that a server of a lower timeline made.
         let verdict = state.acknowledged.judge(position.timeline, position.replayed);
         let questions = match verdict {
             Verdict::HasThemIfCommitted(transactions) => transactions,
@@ -269,7 +275,7 @@ impl Fence {
         state.acknowledged.forget_below(timeline);
     }
 
-    /// Stops writing if a node has noted in the database that writes are missing.
+    /// Stops writing if the mark says that writes are missing.
     fn halt_if_marked_lost(&self, state: &mut FenceState, mark: Mark) {
         if mark.is_lost && !failpoint("no_fence") {
             halt(
@@ -291,9 +297,9 @@ impl Fence {
         );
     }
 
-    /// Notes another server of the same address that takes writes and was asked after `before` was
-    /// known. A higher timeline is the new primary, whose log is judged once a connection works
-    /// with it. A lower one is an old primary.
+    /// Notes what a server of the address said that takes writes. `before` is what this node had
+    /// seen when it asked. A server of a higher timeline is the new primary; its log is judged once
+    /// a connection works with it. A server of a lower timeline is an old primary.
     pub(super) fn notice(&self, before: DatabaseSeen, position: Position) {
         let mut state = self.lock();
         if failpoint("no_fence") {
@@ -317,8 +323,8 @@ impl Fence {
         self.lock().acknowledged.count()
     }
 
-    /// Notes a commit as acknowledged. `false` if its connection is no longer good: then the commit
-    /// may have been made on a server that is no longer the primary.
+    /// Notes a commit as acknowledged. `false` if its connection is no longer good: the commit may
+    /// have been made on a server that is no longer the primary.
     pub(super) fn acknowledge(&self, admission: Admission, footprint: Option<Footprint>) -> bool {
         let mut state = self.lock();
         if admission.generation != self.generation() {
@@ -332,8 +338,8 @@ impl Fence {
         true
     }
 
-    /// The mark that tells other nodes that this one found writes missing: `found`, the mark that
-    /// this node read, with `is_lost` set. `None` if there is nothing to tell.
+    /// The mark by which this node tells the others that writes are missing: `found`, which this
+    /// node has just read, with `is_lost` set. `None` if there is nothing to tell.
     pub(super) fn loss_to_tell(&self, found: Mark) -> Option<Mark> {
         let state = self.lock();
         let is_to_tell =
@@ -413,7 +419,7 @@ mod tests {
         fence.notice(fence.seen(), at(3, 0));
         assert!(admit(&fence, at(2, 900), mark(9)).is_err(), "one that was not connected to");
         admit(&fence, at(3, 200), mark(6)).unwrap();
-        // A connection asked before another one raised what is known.
+        // One connection asked its server before another one raised what the node has seen.
         let before = fence.seen();
         fence.marked(mark(8));
         fence.admit(before, at(3, 200), mark(7)).unwrap();
@@ -428,7 +434,7 @@ mod tests {
         assert!(fence.halted().is_some(), "the log went back");
     }
 
-    /// A server that was promoted when it had replayed so much.
+    /// The position of a server that had replayed the log up to `replayed` when it was promoted.
     fn promoted(replayed: i64) -> Position {
         Position { replayed: Some(replayed), ..at(2, 9_000) }
     }
@@ -444,12 +450,12 @@ mod tests {
         let fence = started();
         assert!(admit(&fence, promoted(500), mark(9)).unwrap().is_empty());
         assert!(fence.halted().is_some(), "the log ended before the commit");
-        // Noticed before a connection works with it.
+        // `notice` learns of the server before a connection works with it.
         let fence = started();
         fence.notice(fence.seen(), promoted(500));
         admit(&fence, promoted(500), mark(9)).unwrap();
         assert!(fence.halted().is_some());
-        // Whether the log has the commit itself is what the server says.
+        // The log goes beyond the commit's position: the server says whether it has the commit.
         for is_lost in [true, false] {
             let fence = started();
             assert_eq!(admit(&fence, promoted(600), mark(9)).unwrap(), [70]);
@@ -457,7 +463,7 @@ mod tests {
             assert_eq!(fence.halted().is_some(), is_lost);
             assert!(admit(&fence, promoted(600), mark(9)).unwrap().is_empty());
         }
-        // The same server with a log that is shorter.
+        // A server of the same timeline whose log is shorter.
         let fence = started();
         admit(&fence, at(1, 400), mark(9)).unwrap();
         assert!(fence.halted().is_some());
@@ -526,7 +532,7 @@ mod tests {
         fence.admit(before, promoted(600), Mark { is_lost: true, ..mark(5) }).unwrap();
         fence.note_lost_commits(before, 2, true);
         assert!(fence.halted().is_none());
-        // The control: what is read afterwards does.
+        // What is read afterwards does stop writing.
         admit(&fence, promoted(600), Mark { is_lost: true, ..resumed }).unwrap();
         assert!(fence.halted().is_some());
     }

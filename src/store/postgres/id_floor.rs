@@ -5,24 +5,24 @@
 //! with a lower identifier. So a page in rising order ends before the first identifier that a
 //! running transaction may still use:
 //!
-//! - A writing transaction takes an advisory lock with its first statement
-//!   ([`ANNOUNCE_WRITER`]). The lock's key is the database's time before it has the lock. The same
-//!   statement answers the time after it has the lock, and the transaction's identifiers are not
-//!   below that.
+//! - A transaction that mints identifiers takes an advisory lock with its first statement
+//!   ([`ANNOUNCE_WRITER`]). The lock's key is the database's time before the lock is taken. The
+//!   same statement answers the time afterwards, and the times in the transaction's identifiers are
+//!   not before that.
 //! - A reader lists these locks ([`RUNNING`]) and then begins its view. If the view does not show a
 //!   transaction, there are two cases. Its lock was in the list: then the key bounds its
 //!   identifiers. It had no lock yet when the reader looked: then its identifiers are not below the
 //!   time of that look.
 //!
-//! Every role can see locks, and a lock lasts until its transaction is visible, also while a
-//! commit waits for a standby. Readers, backups and other programs hold none.
+//! Every role can see locks. A lock lasts until its transaction is visible, also while the commit
+//! waits for a standby. Readers, backups and other programs hold none of these locks.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::kernel::InternalId;
 
-/// Announces a writing transaction; answers the database's time afterwards, in milliseconds since
-/// 1970. The first number of the key is ours (`LOCK_CLASS`). The second is the time modulo 2^32,
+/// Announces a writing transaction. Its second column is the database's time afterwards, in
+/// milliseconds since 1970. The key has two numbers: `LOCK_CLASS`, and the time before modulo 2^32,
 /// less 2^31 so that it fits an INTEGER.
 pub(super) const ANNOUNCE_WRITER: &str = "SELECT pg_advisory_xact_lock_shared(1752525412, \
     CAST(CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) % 4294967296 - \
@@ -36,7 +36,7 @@ pub(super) const RUNNING: &str = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM statement
     l.locktype = 'advisory' AND l.classid = 1752525412 AND l.objsubid = 2 AND l.database = \
     (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// The first number of the key of our advisory locks, made up so that other programs' differ.
+/// The first number of the key of these advisory locks, made up so that other programs' differ.
 #[cfg(test)]
 const LOCK_CLASS: i64 = 1_752_525_412;
 /// The keys hold times modulo this.
@@ -44,7 +44,7 @@ const KEY_MODULUS: i64 = 1 << 32;
 
 /// If the last identifier of a page is at most this far ahead of the database's clock, the page
 /// waits until the clock has passed it. Such an identifier was minted in this millisecond, or by a
-/// node whose clock is slightly ahead.
+/// node that computed a time slightly ahead.
 pub(super) const WAIT_MILLISECONDS_MAX: i64 = 50;
 
 /// The latest time at which a transaction can have been announced, from the second number of its

@@ -8,7 +8,7 @@ pub(super) enum TransactionKind {
     Read,
     /// One view for all its statements, for work that takes long.
     Examine,
-    /// Changes the schema, and waits for other nodes that do.
+    /// Changes the schema, and waits while other nodes change it.
     Migrate,
 }
 

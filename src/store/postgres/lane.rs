@@ -1,5 +1,5 @@
-//! Threads with a connection each. Some take transactions from one queue, others reads from
-//! another.
+//! Lanes: threads with a connection each. Some take transactions that write from one queue, the
+//! others take reads from another queue.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::store::jobs::{Job, LaneStats, Ran, ReadJob, Signals};
 /// A connection that was idle for this long is tested before it gets a job, because the server may
 /// have closed it.
 const TRUSTED_MILLISECONDS: u64 = 500;
-/// A job with less time left is refused. It would hardly finish, and a connection on which it is
-/// cut off cannot be used again.
+/// A job with less time left is refused. It would hardly finish, and if it is cut off, its
+/// connection cannot be used again.
 const BEGIN_MILLISECONDS_MIN: u64 = 500;
 /// Pauses between attempts to connect, and between runs of a transaction that conflicted.
 const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
@@ -150,8 +150,8 @@ fn latest_begin(end: Instant) -> Instant {
 struct Link<'s> {
     shared: &'s Shared,
     session: Option<PgSession>,
-    /// Kept from job to job. After an outage each waiting job has too little time left to make a
-    /// connection.
+    /// Kept from job to job, because after an outage no waiting job may have enough time left to
+    /// make a whole connection.
     connecting: Option<Connecting>,
     next_attempt: Instant,
 }
@@ -161,8 +161,7 @@ impl<'s> Link<'s> {
         Link { shared, session: None, connecting: None, next_attempt: Instant::now() }
     }
 
-    /// An open connection, made if need be. `Err` for a caller whose time is up before there is
-    /// one.
+    /// An open connection, made if need be. `Err` if there is none by `until`.
     fn session(&mut self, until: Instant) -> Result<&mut PgSession, StoreError> {
         let is_good = self.session.as_ref().is_some_and(|session| {
             !session.is_over()
@@ -207,7 +206,8 @@ impl<'s> Link<'s> {
                     }
                     return Err(unreachable());
                 }
-                // Another server of the address may be the primary. The fence reports this one.
+                // Another server of the address may be the primary. The fence has reported the old
+                // one.
                 Waited::Failed(StoreError::Unavailable(reason)) if reason == OLD_PRIMARY => {
                     self.next_attempt = Instant::now() + Duration::from_millis(20);
                 }
@@ -255,7 +255,7 @@ fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
         if ran.is_err() {
             tracing::error!("a read panicked");
         }
-        // The answer has been sent and nothing was changed, so this only ends the view.
+        // Only ends the view: the answer has been sent, and nothing was changed.
         tx.roll_back();
     }
 }
@@ -264,7 +264,7 @@ struct WriteLane<'s> {
     shared: &'s Shared,
     link: Link<'s>,
     now: Now,
-    /// Only for the length of pauses.
+    /// Draws the lengths of pauses.
     random: StdRng,
 }
 
@@ -273,7 +273,8 @@ enum Run {
     Over(Result<(), StoreError>),
     /// It conflicted, or its connection was lost before the commit.
     Again,
-    /// It minted identifiers before it was announced, so it must run again and be announced first.
+    /// It minted an identifier whose time is before its announcement (`id_floor.rs`). It must run
+    /// again and be announced first.
     TooEarly,
     /// The connection was lost during the commit.
     Unknown(String),
@@ -302,8 +303,8 @@ impl WriteLane<'_> {
     fn carry_out(&mut self, job: &mut dyn Job, end: Instant) -> Result<(), StoreError> {
         let mut runs_count = 0_u32;
         let mut announces_first = false;
-        // Why it is not known whether a commit took place. Once that is so, the caller is told this
-        // reason unless a later run finds out.
+        // Why it is not known whether a commit took place, once that is so. The caller gets this
+        // reason, unless a later run finds out.
         let mut unknown: Option<String> = None;
         loop {
             let late = || match &unknown {

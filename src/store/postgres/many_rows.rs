@@ -1,4 +1,4 @@
-//! Reads and updates of many rows, each found by itself, in a few statements.
+//! Reads and updates many rows with few statements, although each row is looked up by itself.
 
 use std::time::Instant;
 
@@ -16,9 +16,9 @@ pub(super) enum UpdateForm {
     OneByOne,
 }
 
-/// The form that the server supports. Call it outside a transaction, once the schema is there.
-/// Servers that only speak PostgreSQL's protocol may have no `ctid`, and in a partitioned table it
-/// is unique within one partition only.
+/// The form that the server supports. Call this outside a transaction, once the schema is there.
+/// Servers that are not PostgreSQL but speak its protocol may have no `ctid`. In a partitioned
+/// table a `ctid` is unique within one partition only.
 pub(super) fn update_form(session: &mut PgSession, end: Instant) -> Result<UpdateForm, StoreError> {
     match session.statement("SELECT ctid FROM webhook_deliveries", end) {
         Ok(_) => {}
@@ -55,8 +55,8 @@ fn typed_rows<'a>(
 
 /// The text of an update of many rows.
 ///
-/// Each row is looked up and locked by itself, and then changed by its `ctid`. If the table were
-/// joined with the list of values, a planner that expects few rows could read all of it, or all
+/// Each row is looked up and locked by itself, and then changed by its `ctid`. With a join of the
+/// table and the list of values, a planner that expects few rows could read the whole table, or all
 /// that an index finds by its first column. A row that another transaction changed meanwhile is
 /// compared again once it is locked.
 fn update_each_sql(update: &EachUpdate<'_>, keys: &[&[Value<'_>]]) -> String {

@@ -1,12 +1,18 @@
 //! The store for many nodes: PostgreSQL, with several connections and one transaction on each.
 //!
-//! `connect.rs` makes a connection, and `admit.rs` asks its server for its timeline and how far its
-//! log goes. `fence.rs` judges the answer by what it and `acknowledged.rs` remember. `session.rs`
-//! is a connection, `faults.rs` says what its errors mean, `tx.rs` is a transaction on it, and
-//! `lane.rs` has the threads that run them. `id_floor.rs` keeps lists from missing rows, and
-//! `presence.rs` shows commands that a node runs. A transaction that writes is READ COMMITTED:
-//! rules repeat what they rely on in the conditions of their updates, and a transaction that
-//! conflicts runs again. A view is REPEATABLE READ.
+//! - `connect.rs` makes a connection to one of the servers that the address (`url.rs`) names.
+//! - `admit.rs` asks the server for its timeline and how far its log goes. `fence.rs` judges the
+//!   answer by what the node has seen and which commits it acknowledged (`acknowledged.rs`), so
+//!   that the node never writes to an older state of the database. `watch.rs` has that judged again
+//!   every few seconds.
+//! - `session.rs` is a connection; `faults.rs` says what its errors mean.
+//! - `tx.rs` is a transaction on a connection; `kind.rs` says how it begins.
+//! - `lane.rs` has the threads that run transactions; `queue.rs` has the jobs that wait for them.
+//! - `id_floor.rs` keeps lists from missing rows. `presence.rs` shows commands that a node runs.
+//!
+//! A transaction that writes is READ COMMITTED: rules repeat what they rely on in the conditions of
+//! their updates, and a transaction that conflicts runs again. One that only reads is REPEATABLE
+//! READ.
 
 mod acknowledged;
 mod admit;
@@ -41,24 +47,25 @@ pub use url::PostgresUrl;
 /// How long a transaction may take with all its waits and repeated runs. After that the caller is
 /// answered 503.
 pub const TRANSACTION_SECONDS_MAX: u64 = 8;
-/// How long the server lets one statement run.
+/// How long the server lets one statement run, except in the two kinds of transaction that set
+/// limits of their own (`kind.rs`).
 const STATEMENT_SECONDS_MAX: u64 = 7;
 /// How long a statement waits for a row that another transaction holds.
 pub const LOCK_SECONDS_MAX: u64 = 2;
-/// How long the server keeps a transaction of a silent node open. No transaction needs longer,
-/// because between its statements it waits for nothing. This is shorter than a lease, so that what
-/// a silent node has locked becomes free before its leases end.
+/// How long the server keeps a transaction of a silent node open. No transaction of a node needs
+/// longer, because it waits for nothing between its statements. This is shorter than a lease, so
+/// that what a silent node has locked becomes free before its leases end.
 const IDLE_IN_TRANSACTION_SECONDS_MAX: u64 = 3;
 /// How long making a connection may take.
 const CONNECT_SECONDS_MAX: u64 = 3;
-/// A node's connections unless the configuration says otherwise, and the limits of that setting. A
-/// third of them read.
+/// How many connections a node's lanes have unless the configuration says otherwise, and the limits
+/// of that setting. About a third of them read.
 pub const CONNECTIONS_DEFAULT: usize = 24;
 pub const CONNECTIONS_MIN: usize = 4;
 pub const CONNECTIONS_MAX: usize = 512;
 /// How often the database's clock is read.
 const CLOCK_SECONDS: u64 = 30;
-/// How many times a start checks for a pooler that shares back ends.
+/// How many back ends a check for a pooler compares.
 const POOLER_TRIES: usize = 3;
 /// How long a start waits for other nodes' migrations and its own.
 const MIGRATION_SECONDS_MAX: u64 = 120;
@@ -70,8 +77,8 @@ const fn readers_count(connections_count: usize) -> usize {
     if connections_count < 6 { 1 } else { connections_count / 3 }
 }
 
-/// How many of the reading connections scans may hold. If there are several, a quarter is kept for
-/// reads by key alone.
+/// How many of the reading connections scans may hold. If there are several, at least a quarter is
+/// for reads by key alone.
 pub(super) const fn scans_count(connections_count: usize) -> usize {
     let readers_count = readers_count(connections_count);
     if readers_count == 1 { 1 } else { readers_count - readers_count.div_ceil(4) }
@@ -86,8 +93,8 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects, asks `judge` about the database, brings the schema up to date, and answers the
-    /// clock from which times are read: the database's.
+    /// Connects, asks `judge` about the database, brings the schema up to date and starts the lanes
+    /// and the watch. The clock that it answers is the database's, in place of [`Clock::System`].
     pub(super) async fn connect(
         url: &PostgresUrl,
         clock: Clock,
@@ -186,8 +193,8 @@ pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
 }
 
 /// Refuses a pooler that assigns connections by transaction: its sessions share back ends, and with
-/// them prepared statements and settings. It is found when a transaction of one session runs on a
-/// back end that another session has used.
+/// them prepared statements and settings. Such a pooler is found if a transaction of one session
+/// runs on a back end that another session has used.
 fn refuse_pooler(url: &PostgresUrl, first: &mut PgSession) -> Result<(), StoreError> {
     let mut second = PgSession::connect(url, soon())?;
     let mut others = Vec::new();
@@ -204,7 +211,7 @@ fn refuse_pooler(url: &PostgresUrl, first: &mut PgSession) -> Result<(), StoreEr
     Ok(())
 }
 
-/// A deadline for what no caller waits for: enough to connect, or for a short transaction.
+/// A deadline for work outside the lanes: enough to connect, or for a short transaction.
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1)
 }
@@ -287,7 +294,7 @@ fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
             Err(StoreError::Conflict(_)) if Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(50))
             }
-            // Requests waited behind this lock of a table: let them run first.
+            // Requests waited behind the migration, which waited for a table: let them run first.
             Err(StoreError::Locked) if Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(1_000))
             }
@@ -297,8 +304,8 @@ fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
 }
 
 /// Makes the first connection. The database may start after this process, so this waits up to
-/// [`START_SECONDS_MAX`] for one that cannot be reached. It does not wait if the server refuses the
-/// user, the password or the database's name.
+/// [`START_SECONDS_MAX`] for a database that cannot be reached. It does not wait if the server
+/// refuses the user, the password or the database's name.
 fn first_session(url: &PostgresUrl) -> Result<PgSession, StoreError> {
     let end = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
     let mut is_logged = false;

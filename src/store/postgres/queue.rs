@@ -1,6 +1,6 @@
 //! Jobs that wait for a lane, and lanes that wait for a job.
 //!
-//! A job goes to the lane that worked last. So little work keeps few connections busy: these have
+//! A job goes to the idle lane that worked last. So little work uses few connections: these have
 //! their statements prepared and their caches filled, and the other lanes need not connect at all.
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ pub(super) struct Queue<J: ?Sized> {
 
 struct JobsAndLanes<J: ?Sized> {
     jobs: VecDeque<(Box<J>, Instant)>,
-    /// The threads of lanes without a job. The one that worked last is the last one.
+    /// The threads of lanes without a job; the one that worked last is at the end.
     idle: Vec<Thread>,
     is_closing: bool,
 }
@@ -74,7 +74,7 @@ impl<J: ?Sized> Queue<J> {
             drop(waiting);
             thread::park();
             waiting = self.lock();
-            // A thread may wake without a reason, and then is still on the list.
+            // A thread may wake without having been told to, and is still on the list then.
             waiting.idle.retain(|idle| idle.id() != lane.id());
         }
     }
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// A queue of answers to give, with lanes that give them: each sends its thread's id.
+    /// A queue, and threads that carry out its jobs.
     fn with_lanes(lanes_count: usize) -> (Arc<Queue<dyn Answer>>, Vec<thread::JoinHandle<()>>) {
         let queue = Arc::new(Queue::<dyn Answer>::new());
         let lanes = (0..lanes_count)

@@ -26,11 +26,12 @@ pub(super) struct Open {
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// Set by a warning of the server, such as that a commit did not wait for its standby.
     pub is_warned: Arc<AtomicBool>,
-    /// `None` if the fence was not asked.
+    /// `None` if no fence was asked.
     pub admission: Option<(Arc<Fence>, Admission)>,
 }
 
-/// Statements that a connection keeps prepared. With more it drops all of them and begins anew.
+/// How many statements a connection keeps prepared. If there are more, it drops all of them and
+/// begins anew.
 const STATEMENTS_PREPARED_MAX: usize = 1_024;
 
 /// A parameter. It owns its value, because it may be sent later.
@@ -121,14 +122,14 @@ pub(super) struct PgSession {
     client: Client,
     tls: Option<Arc<rustls::ClientConfig>>,
     statements: HashMap<String, Statement>,
-    /// Set after an error that leaves the connection in an unknown state.
+    /// Set if the connection must not be used any more.
     pub(super) is_lost: bool,
     pub(super) used_at: Instant,
     /// How often the server was waited for.
     pub(super) round_trips: u64,
     /// Set by the server's warnings.
     is_warned: Arc<AtomicBool>,
-    /// The fence that admitted the server; `None` if it was not asked.
+    /// The fence that admitted the server, and what it decided; `None` if no fence was asked.
     admission: Option<(Arc<Fence>, Admission)>,
 }
 
@@ -154,8 +155,8 @@ impl PgSession {
         }
     }
 
-    /// Whether the connection must not be used any more: it was lost, or the fence has seen a newer
-    /// primary since.
+    /// Whether the connection must not be used any more: it was lost, or the fence has had another
+    /// generation since it admitted it.
     pub(super) fn is_over(&self) -> bool {
         let is_fenced_off = |(fence, admission): &(Arc<Fence>, Admission)| {
             admission.generation != fence.generation()
@@ -163,8 +164,8 @@ impl PgSession {
         self.is_lost || self.admission.as_ref().is_some_and(is_fenced_off)
     }
 
-    /// How many commits the node has acknowledged; `None` if the server does not answer
-    /// [`FOOTPRINT`](super::acknowledged::FOOTPRINT).
+    /// How many commits the node has acknowledged. `None` if commits on this connection are not
+    /// noted: no fence admitted it, or the server does not say its position.
     pub(super) fn acknowledged_count(&self) -> Option<u64> {
         let (fence, admission) = self.admission.as_ref()?;
         admission.timeline.map(|_| fence.acknowledged_count())
@@ -213,7 +214,7 @@ impl PgSession {
         Ok(statement)
     }
 
-    /// Waits for the server until `end`, or until the fence finds that it is no longer the primary.
+    /// Waits for the server until `end`, or until the fence has another generation.
     fn awaited<F: Future>(&self, answer: F, end: Instant) -> Result<F::Output, SessionError> {
         let is_replaced = async {
             match &self.admission {
@@ -238,9 +239,9 @@ impl PgSession {
         }
     }
 
-    /// Asks the server, on a thread of its own, to end a statement that nobody waits for any more.
-    /// Otherwise each commit that waits for a standby would hold its back end for seconds, while
-    /// the lane makes a new connection.
+    /// Asks the server to end a statement that nobody waits for any more, on a thread of its own.
+    /// Otherwise a commit that waits for a standby would hold its back end for seconds, while the
+    /// lane makes a new connection.
     fn cancel(&self) {
         if failpoint("no_cancel") {
             return;
@@ -264,7 +265,7 @@ impl PgSession {
         let _ = std::thread::Builder::new().name("database-cancel".into()).spawn(run);
     }
 
-    /// Passes an error on. If the connection is lost or pooled, notes that first.
+    /// Returns the error, and notes if the connection is lost or its back end is shared.
     fn noted(&mut self, fault: SessionError) -> SessionError {
         if let SessionError::Lost(reason) = &fault {
             self.is_lost = true;
@@ -363,8 +364,8 @@ impl PgSession {
         self.number("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end)
     }
 
-    /// Lets the connection notice that the server has closed it. Answers whether it is still good,
-    /// as far as is known.
+    /// Lets the connection notice that the server has closed it. Answers whether the connection is
+    /// still good, as far as is known.
     pub(super) fn is_open(&self) -> bool {
         self.runtime.block_on(async {
             tokio::task::yield_now().await;

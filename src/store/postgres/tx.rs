@@ -28,7 +28,7 @@ pub(super) struct PgTx<'c> {
     session: &'c mut PgSession,
     kind: TransactionKind,
     end: Instant,
-    /// Messages that go out before the next one.
+    /// Messages that are sent together with the next one.
     waiting: Vec<SessionMessage>,
     prefetched: Vec<PrefetchedQuery>,
     savepoints_open: u32,
@@ -65,20 +65,20 @@ impl<'c> PgTx<'c> {
         }
     }
 
-    /// Sets how updates of many rows are sent. The server must support this form.
+    /// Sets how [`Tx::update_each`] is sent. The server must support this form.
     pub(super) fn updating(mut self, form: UpdateForm) -> PgTx<'c> {
         self.update_form = form;
         self
     }
 
-    /// Makes a writing transaction announce itself with its first statement. `minter` gives its
-    /// identifiers.
+    /// Makes a writing transaction announce itself with its first statement (`id_floor.rs`).
+    /// `minter` mints its identifiers.
     pub(super) fn announcing(mut self, minter: Minter) -> PgTx<'c> {
         self.minter = Some(minter);
         self
     }
 
-    /// Lets a view find out which identifiers can still appear.
+    /// Lets a transaction that reads find the floor of visible identifiers.
     pub(super) fn with_floor(mut self, floor: &Arc<IdFloor>) -> PgTx<'c> {
         self.floor = Some((floor.get(), floor.clone()));
         self
@@ -98,7 +98,7 @@ impl<'c> PgTx<'c> {
         Ok(self.announced_milliseconds)
     }
 
-    /// Inserts the announcement after a BEGIN that is about to be sent; answers its index.
+    /// If BEGIN waits to be sent, inserts the announcement after it and answers its index.
     fn insert_announcement(&mut self) -> Result<Option<usize>, SessionError> {
         if self.minter.is_none() || self.is_begun() {
             return Ok(None);
@@ -124,7 +124,7 @@ impl<'c> PgTx<'c> {
         Ok(())
     }
 
-    /// Asks which transactions are announced; answers the time of that question and the floor.
+    /// Asks what is announced; answers when that was (the database's time), and the floor.
     fn look_for_floor(&mut self) -> Result<(i64, u128), StoreError> {
         let statement = self
             .session
@@ -162,7 +162,7 @@ impl<'c> PgTx<'c> {
         Ok((statement, values.iter().map(Parameter::from).collect()))
     }
 
-    /// Sends the waiting messages and one more; answers the response to the last.
+    /// Sends the waiting messages and this one; returns the response to this one.
     fn send(&mut self, message: SessionMessage) -> Result<SessionAnswer, StoreError> {
         self.exchange(message).map_err(SessionError::into_error)
     }
@@ -178,7 +178,7 @@ impl<'c> PgTx<'c> {
         &mut self,
         message: SessionMessage,
     ) -> Result<Vec<SessionAnswer>, SessionError> {
-        // A control message may end the transaction, so no query is sent after it.
+        // A control message may end the transaction, so no prefetched query is sent after it.
         let is_control = matches!(message, SessionMessage::Control(_));
         self.waiting.push(message);
         let announcement = self.insert_announcement()?;
@@ -257,7 +257,7 @@ impl<'c> PgTx<'c> {
         self.prefetched.swap_remove(place).rows
     }
 
-    /// Whether anything was sent.
+    /// Whether BEGIN was sent.
     fn is_begun(&self) -> bool {
         let begin = self.kind.begin();
         !matches!(self.waiting.first(), Some(SessionMessage::Control(sql)) if *sql == begin)
@@ -267,8 +267,8 @@ impl<'c> PgTx<'c> {
         if !self.is_begun() && self.waiting.len() == 1 {
             return Ok(());
         }
-        // To PostgreSQL an update that changed no row is no error, so the results must be known
-        // before COMMIT is sent.
+        // To PostgreSQL an update that changed no row is no error. So the counts of updates must be
+        // known before COMMIT is sent.
         if self.waiting.iter().any(|message| {
             matches!(
                 message,
@@ -289,8 +289,8 @@ impl<'c> PgTx<'c> {
         self.session.acknowledge(footprint).map_err(CommitError::Unknown)
     }
 
-    /// Asks for the footprint of a writing transaction, together with its COMMIT. Answers how many
-    /// commits were acknowledged before.
+    /// If the transaction writes, puts the question for its footprint before the COMMIT, and
+    /// answers how many commits were acknowledged before.
     fn ask_footprint(&mut self) -> Result<Option<u64>, SessionError> {
         let is_execute =
             |message: &SessionMessage| matches!(message, SessionMessage::Execute { .. });
@@ -362,8 +362,8 @@ impl Tx for PgTx<'_> {
         let wanted =
             if is_insert { Wanted::Inserted(rows_count) } else { Wanted::Exactly(rows_count) };
         self.waiting.push(SessionMessage::Execute { statement, parameters, wanted });
-        // Inside a savepoint an error must show before the savepoint ends, where the caller expects
-        // it.
+        // Inside a savepoint the error must come from this call: a caller that rolls back to the
+        // savepoint expects it before the savepoint ends.
         if self.savepoints_open > 0 { self.flush() } else { Ok(()) }
     }
 
@@ -417,7 +417,7 @@ impl Tx for PgTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        // Refused before anything counts as open, so that the open savepoints can still end.
+        // Refuse a third one before it counts as open, so that the two others can still end.
         let sql = match self.savepoints_open {
             0 => "SAVEPOINT savepoint_1",
             1 => "SAVEPOINT savepoint_2",
@@ -440,7 +440,7 @@ impl Tx for PgTx<'_> {
         self.end_savepoint(false)
     }
 
-    /// Outside every savepoint this rolls back the whole transaction and begins it again.
+    /// If no savepoint is open, rolls back the whole transaction and begins it again.
     fn rollback_to(&mut self) -> Result<(), StoreError> {
         self.prefetched.clear();
         self.signals.undo(self.savepoints_open);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio_postgres::config::{Host, SslMode};
 
-/// A parsed `postgres://user:password@host:port/name?sslmode=…`; never shows the password.
+/// A parsed `postgres://user:password@host:port/name?sslmode=…`. Its text never shows the password.
 #[derive(Clone)]
 pub struct PostgresUrl {
     /// One for each server that the address names.
@@ -30,10 +30,10 @@ impl fmt::Debug for PostgresUrl {
 }
 
 impl PostgresUrl {
-    /// `sslmode=disable` sends in clear. `require`, `verify-ca` and `verify-full` encrypt, and
-    /// verify the server's certificate and name against the file that `sslrootcert` names, or else
-    /// the machine's roots. Without `sslmode`, connections are in clear to a server on this
-    /// machine, and encrypted to all others.
+    /// `sslmode=disable` sends in clear. `require`, `verify-ca` and `verify-full` encrypt, and all
+    /// three verify the server's certificate and name. The trusted roots are those in the file that
+    /// `sslrootcert` names, or else the machine's. Without `sslmode`, connections are in clear if
+    /// every server of the address is on this machine, and encrypted otherwise.
     pub fn parse(text: &str) -> Result<PostgresUrl, String> {
         const EXAMPLE: &str = "write postgres://USER@HOST:5432/NAME";
         let Some(("postgres" | "postgresql", rest)) = text.split_once("://") else {
@@ -49,7 +49,7 @@ impl PostgresUrl {
         };
         let (mode, root_file) = (own("sslmode"), own("sslrootcert").map(PathBuf::from));
         pairs.retain(|(key, _)| key != "sslmode" && key != "sslrootcert");
-        // Spaces as `%20`: the parser takes a plus sign as it is.
+        // Spaces become `%20`, because the driver's parser takes a plus sign as it is.
         let passed = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(&pairs)
             .finish()
@@ -68,7 +68,8 @@ impl PostgresUrl {
                     || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
             }
         });
-        // The driver connects to a host's address, if it is given one, and not to its name.
+        // If the address of a host is given (`hostaddr`), the driver connects there and not to the
+        // host's name.
         let is_here =
             is_named_here && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
         let tls = match mode.as_deref() {
@@ -97,8 +98,8 @@ impl PostgresUrl {
     }
 }
 
-/// Splits a configuration with several servers into one for each server, with every setting that
-/// does not name a server. What `connect` sets itself, such as the time limit, is left out.
+/// Splits a configuration with several servers into one for each server. Left out are
+/// `load_balance_hosts` and what `connect.rs` sets itself, such as the time limit.
 fn of_each_host(config: &tokio_postgres::Config) -> Vec<tokio_postgres::Config> {
     if config.get_hosts().len() < 2 {
         return vec![config.clone()];
@@ -192,7 +193,7 @@ mod tests {
             ("postgres://hundi@localhost/hundi?sslmode=require", true),
             ("postgres://hundi@db.example/hundi?sslmode=verify-full", true),
             ("postgres://hundi@db.example/hundi?sslmode=disable", false),
-            // The address is connected to, whatever the host is called.
+            // `hostaddr` decides, whatever the host is called.
             ("postgres://hundi@localhost/hundi?hostaddr=127.0.0.1", false),
             ("postgres://hundi@localhost/hundi?hostaddr=192.0.2.7", true),
             ("postgres://hundi@%2Frun%2Fpostgresql/hundi?hostaddr=192.0.2.7", true),
@@ -223,7 +224,7 @@ mod tests {
         assert_ne!(of(&one[0]), of(&tokio_postgres::Config::new()));
         let several = parse("127.0.0.1:5433,[::1]:5434");
         assert_eq!([of(&several[0]), of(&several[1])], [of(&one[0]), of(&one[0])]);
-        // The control: these are the address's own values.
+        // These are the values of the address, not the driver's defaults.
         let seconds = std::time::Duration::from_secs;
         assert_eq!(one[0].get_keepalives_interval(), Some(seconds(7)));
         assert_eq!((one[0].get_keepalives(), one[0].get_keepalives_retries()), (false, Some(6)));

@@ -1,5 +1,5 @@
-//! Checks every few seconds that commits end and that the fence still admits the server, and reads
-//! the database's clock.
+//! The watch: checks every few seconds that commits end and that the fence still admits the server.
+//! It also reads the database's clock.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -19,7 +19,7 @@ use crate::store::Tx;
 use crate::store::jobs::LaneStats;
 use crate::values;
 
-/// A commit that takes longer counts as hanging, such as one that waits for a missing standby.
+/// A commit that takes longer counts as one that does not end. It may wait for a missing standby.
 const COMMIT_SECONDS_MAX: u64 = 4;
 /// How many times a look tries to write a mark that other nodes write at the same time.
 const MARK_TRIES: usize = 4;
@@ -28,7 +28,7 @@ pub(super) struct Watcher {
     pub url: PostgresUrl,
     pub fence: Arc<Fence>,
     pub stats: Arc<LaneStats>,
-    /// The clock to correct; `None` in tests that set it.
+    /// The clock to correct; `None` in tests that set the clock themselves.
     pub carried: Option<Arc<Carried>>,
     pub session: Option<PgSession>,
     pub clock_read_at: Instant,
@@ -69,7 +69,7 @@ impl Watcher {
         *known = fault;
     }
 
-    /// Fails while a pooler that was found assigns connections by transaction.
+    /// If a pooler was found that assigns connections by transaction: fails as long as it does.
     fn check_pooler(&self) -> Result<(), StoreError> {
         if !self.fence.is_pooled.load(Ordering::Relaxed) {
             return Ok(());
@@ -160,9 +160,9 @@ fn read_mark(tx: &mut dyn Tx) -> Result<(Option<Vec<u8>>, Mark), StoreError> {
     Ok((found, mark))
 }
 
-/// Writes the next mark over the one that it reads, or a mark that says that writes are missing, if
-/// the fence found that. Answers the mark that was written. `None` if there is nothing to write: no
-/// node raises a mark once it says that writes are missing.
+/// Reads the mark and writes the next one over it. If the fence found that writes are missing, the
+/// new mark says so. Answers the mark that was written. `None` if the mark stays: no node raises a
+/// mark that says that writes are missing, and a halted node raises none.
 fn raise_mark(tx: &mut dyn Tx, fence: &Fence) -> Result<Option<Mark>, StoreError> {
     let (found, mark) = read_mark(tx)?;
     let next = match fence.loss_to_tell(mark) {
