@@ -36,8 +36,8 @@ pub fn run_task(
         TaskKind::RefundPayerAddress => {
             payer_address::take_effect(tx, now, services, scope, task.object())
         }
-        // `workers/tasks.rs` calls `test_helpers::clock::catch_up` for it, which runs other tasks
-        // through this function.
+        // `workers/tasks.rs` runs this kind itself, because it runs other tasks through this
+        // function.
         TaskKind::ClockCatchUp => Ok(()),
     }
 }
@@ -56,12 +56,12 @@ fn check_beneficiary(
     beneficiaries::check(tx, now, services, &mut beneficiary)
 }
 
-/// While the settings name a real chain, how long until a deposit of the simulated one is looked at
-/// again: the settings may name that one again before the deposit is dropped.
+/// How long until a deposit of the simulated chain is looked at again while the settings name a
+/// real chain. The settings may name the simulated chain again before the deposit is dropped.
 const WATCH_ELSEWHERE_MILLISECONDS: i64 = 3_600_000;
 
-/// Looks at the simulated chain for a deposit that is not final yet. While the settings name a real
-/// chain, the deposit is marked as unseen.
+/// Looks at a deposit on the simulated chain, again and again until it is final. While the settings
+/// name a real chain, the deposit is marked as unseen.
 fn watch_deposit(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -45,7 +45,7 @@ pub(super) fn headline(advice: &Advice) -> &'static str {
     }
 }
 
-/// The steps from the amount sent to the amount paid: the rate; and, if a fee or GST was deducted,
+/// The steps from the amount sent to the amount paid: the rate, and if a fee or GST was deducted,
 /// the gross amount and each deduction.
 pub(super) fn amounts(advice: &Advice) -> Vec<AmountRow> {
     let amount = |label: &str, figure: String| AmountRow { label: label.to_owned(), figure };

@@ -1,6 +1,6 @@
 //! The English names of countries, by their ISO 3166-1 alpha-2 codes.
 
-/// Sorted by code; names as people write them.
+/// Sorted by code. The names are short ones, not the official ones.
 const NAMES: &str = "\
 AD Andorra|AE United Arab Emirates|AF Afghanistan|AG Antigua and Barbuda|AI Anguilla|AL Albania|\
 AM Armenia|AO Angola|AQ Antarctica|AR Argentina|AS American Samoa|AT Austria|AU Australia|\

@@ -1,4 +1,4 @@
-//! The size of the advice's table: the largest in which it fits the page.
+//! Finds the largest font size in which the advice's table fits the page.
 
 use super::content::TableSection;
 use super::pen::WIDTH;
@@ -7,8 +7,8 @@ use super::text::{self, ShapedLine, Weight};
 /// The width of the labels' column, in points like every length here.
 pub(super) const LABEL_WIDTH: f32 = 132.0;
 /// Font sizes to try until the table fits the page, and how many lines one value may take at each
-/// size. A longer value ends in an ellipsis; the JSON document has it in full. The last size always
-/// fits.
+/// size. A longer value ends in an ellipsis; the JSON document has the whole value. The last size
+/// is small enough for the longest values that an advice can have.
 pub(super) const TRIALS: [(f32, usize); 7] =
     [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2), (6.5, 1)];
 
@@ -52,8 +52,8 @@ impl TableLayout {
         Some(layout)
     }
 
-    /// The table in the largest size that fits `height`, or in the smallest of all. `None` only if
-    /// the fonts inside the binary do not load.
+    /// The table in the first of [`TRIALS`] that fits `height`, or in the last. `None` only if the
+    /// fonts inside the binary do not load.
     pub(super) fn fitting(sections: &[TableSection], height: f32) -> Option<TableLayout> {
         let mut smallest = None;
         for (size, lines_max) in TRIALS {

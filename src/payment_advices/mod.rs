@@ -37,7 +37,7 @@ pub const RESOURCE: Resource =
 
 crate::string_enum!(AdviceWord { PaymentAdvice "payment_advice" });
 
-/// The most deposits that an advice lists. `deposits_count` is the number of all.
+/// The most deposits that an advice lists. Its `deposits_count` counts all.
 pub const DEPOSITS_COUNT_MAX: i64 = 20;
 
 /// Who sent the money.
@@ -207,16 +207,18 @@ pub fn payout_of_verification_token(services: &Services, token: &str) -> Option<
 /// else does not fit.
 const VERIFICATION_PURPOSE: &[u8] = b"payment_advice";
 
-/// The number of a payout's advice: one payout has one.
+/// The number of a payout's advice. A payout has one advice, so the number follows from the
+/// payout's identifier.
 fn advice_number(id: Id<kind::Payout>) -> String {
     let text = id.to_string();
     format!("PA-{}", text.split_once('_').map_or(text.as_str(), |(_, ulid)| ulid))
 }
 
-/// Composes the advice of a settled payout and signs it with the newest key of its mode. The same
-/// payout gives the same document, until the payout is returned, the key is rotated, or the service
-/// is configured with another public address or another chain. What it says of the issuer and the
-/// bank is from when the payout was instructed; the logo and the colour of the page are today's.
+/// Composes the advice of a payout that has settled, and signs it with the newest key of its mode.
+/// The document changes if the payout is returned, the key is rotated, or the service is configured
+/// with another public URL or another chain. The texts about the issuer and the bank are those that
+/// were stored when the payout was instructed. The logo and the colour of the page are those that
+/// are in force now.
 pub fn compose(
     tx: &mut dyn Tx,
     services: &Services,
@@ -232,7 +234,7 @@ pub fn compose(
     let issuer = services.settings.issuers.of_scope(tx, scope)?;
     let texts = match payout.advice_texts_number {
         Some(number) => payouts::rows::find_advice_texts(tx, number)?.ok_or_else(lost)?,
-        // The payout is older than the version that began to store these texts.
+        // The payout is from before the service stored these texts.
         None => AdviceTexts::of_settings(tx, services, scope)?,
     };
     let (deposits, deposits_count) = deposits::rows::counted_for_transfer(
@@ -331,7 +333,7 @@ pub fn compose(
     Ok(advice)
 }
 
-/// The milestones that a payment has reached, in their order.
+/// The milestones that a payment has reached, in the order of the enum.
 fn milestones(
     transfer: &Transfer,
     payout: &Payout,

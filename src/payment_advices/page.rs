@@ -1,5 +1,6 @@
-//! The payment advice as a page: one A4 sheet of PDF/A-2a and PDF/UA-1, with embedded fonts. Its QR
-//! code leads to the page where anybody can verify it. The same advice gives the same bytes.
+//! The payment advice as a PDF: one A4 page, as PDF/A-2a and PDF/UA-1, with embedded fonts. Its QR
+//! code leads to the web page where anybody can verify the advice. The same advice gives the same
+//! bytes.
 
 use std::num::NonZeroU16;
 
@@ -30,9 +31,9 @@ use crate::payouts::state::PayoutStatus;
 
 /// The width of the QR code, in points like every length here.
 const CODE_WIDTH: f32 = 88.0;
-/// The width of the issuer's lines, which stand left of the title.
+/// The width of the issuer's lines, which are left of the title, if there is no logo.
 const ISSUER_WIDTH: f32 = WIDTH * 0.55;
-/// The most that the issuer's logo may measure, and the space between it and the issuer's lines on
+/// The largest size of the issuer's logo, and the space between the logo and the issuer's lines on
 /// its right.
 const LOGO_WIDTH_MAX: f32 = 110.0;
 const LOGO_HEIGHT_MAX: f32 = 44.0;
@@ -275,7 +276,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let url_bottom = y + 3.0;
     if let Some(code) = &code {
         let (x, y) = (MARGIN + WIDTH - CODE_WIDTH, foot + 9.0);
-        // White behind the QR code: a reader needs the contrast, also over test mode's watermark.
+        // The QR code is on white, because a reader needs the contrast, also over the watermark.
         pen.bar(x - 6.0, y - 6.0, CODE_WIDTH + 12.0, CODE_WIDTH + 12.0, (255, 255, 255));
         if let Some(path) = code_path(code, x, y, CODE_WIDTH) {
             let id = pen.surface.start_tagged(ContentTag::Other);
@@ -328,15 +329,15 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     ));
     document.set_outline(outline);
     document.set_tag_tree(tree);
-    // The library's error may contain a value of the document, such as a name. So only its kind is
-    // reported.
+    // The library's error may contain a value of the document, such as a name. So only the error's
+    // kind is reported.
     document.finish().map_err(|error| broken(fault_kind(&error)))
 }
 
 /// The name of an error without its contents.
 fn fault_kind(error: &krilla::error::KrillaError) -> String {
-    let told = format!("{error:?}");
-    told.chars().take_while(|letter| letter.is_alphanumeric()).collect()
+    let shown = format!("{error:?}");
+    shown.chars().take_while(|letter| letter.is_alphanumeric()).collect()
 }
 
 fn metadata(advice: &Advice) -> Metadata {
@@ -353,7 +354,7 @@ fn metadata(advice: &Advice) -> Metadata {
         .producer("hundi".into())
         .language("en-IN".into())
         .document_id(advice.advice_number.clone());
-    // The advice's own time and not the request's, so that the bytes stay the same.
+    // The time is the advice's, not the request's, so that the bytes stay the same.
     let time = advice
         .issued_at
         .and_then(|at| jiff::Timestamp::from_second(at).ok())

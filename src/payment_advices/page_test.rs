@@ -100,7 +100,7 @@ fn with_logo(width: u32, height: u32) -> Advice {
     advice
 }
 
-/// Everything at its longest: what the forms take, in the script with the widest letters.
+/// An advice whose values are as long as the forms take them, and wide.
 fn longest() -> Advice {
     let mut advice = sample();
     advice.issuer = "W".repeat(100);
@@ -167,7 +167,7 @@ fn long_values_make_the_table_smaller_and_then_lose_lines() {
     assert_eq!(TableLayout::fitting(&sections(&sample()), space).unwrap().size, TRIALS[0].0);
 }
 
-/// What a program of poppler-utils makes of the page.
+/// The output of a program of poppler-utils that reads the page.
 fn made_by(program: &str, options: &[&str], pdf: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut child = std::process::Command::new(program)
@@ -214,7 +214,7 @@ fn figures_out_of_line(advice: &Advice, words: &[(String, f32)]) -> Vec<String> 
 }
 
 #[test]
-fn figures_end_at_one_edge() {
+fn figures_are_aligned_to_the_right() {
     let mut taxed = sample();
     taxed.gst = Some(AdviceGst {
         taxable_value: Money::new(88_413, Currency::Inr),
@@ -225,7 +225,7 @@ fn figures_end_at_one_edge() {
         assert_eq!(amounts(&advice).len(), count);
         let mut words = words_and_ends(&advice.to_pdf().unwrap());
         assert_eq!(figures_out_of_line(&advice, &words), Vec::<String>::new());
-        // The control: one figure that ends a little further left.
+        // A figure that ends a little further left is found.
         let gross = with_currency(advice.amount_gross);
         let last = gross.split(' ').next_back().unwrap();
         words.iter_mut().filter(|(word, _)| word == last).for_each(|(_, end)| *end -= 1.5);
@@ -245,7 +245,7 @@ fn page_leads_to_the_explorer_and_to_its_verification() {
     let mut advice = sample();
     let explorer_url = advice.deposits[0].explorer_url.clone().unwrap();
     assert_eq!(links(&advice), [advice.verification_url.clone(), explorer_url]);
-    // The control: a simulated chain has no explorer.
+    // A simulated chain has no explorer.
     advice.deposits[0].explorer_url = None;
     assert_eq!(links(&advice), [advice.verification_url.clone()]);
 }
@@ -263,12 +263,12 @@ fn pixels(pdf: &[u8], counts: impl Fn(&[u8]) -> bool) -> usize {
 }
 
 #[test]
-fn logo_is_seen_in_its_proportions() {
+fn logo_keeps_its_proportions() {
     let seen = |advice: &Advice| {
         let pdf = advice.to_pdf().unwrap();
         pixels(&pdf, |pixel| pixel[0] > 150 && pixel[1] < 60 && pixel[2] > 150)
     };
-    assert_eq!(seen(&sample()), 0, "the control: without a logo nothing has its colour");
+    assert_eq!(seen(&sample()), 0, "without a logo nothing has its colour");
     // 110 by 34 points, and 44 by 44.
     for (advice, width, height) in
         [(with_logo(640, 200), 110.0, 34.4), (with_logo(300, 300), 44.0, 44.0)]
@@ -281,7 +281,7 @@ fn logo_is_seen_in_its_proportions() {
 #[test]
 fn only_test_mode_is_marked_in_red() {
     let mut advice = sample();
-    assert_eq!(red_pixels(&advice.to_pdf().unwrap()), 0, "the control: a live page has no mark");
+    assert_eq!(red_pixels(&advice.to_pdf().unwrap()), 0, "a live page has no mark");
     advice.livemode = false;
     let marked = red_pixels(&advice.to_pdf().unwrap());
     assert!(marked > 1_500, "{marked} pixels of the notice");

@@ -90,8 +90,8 @@ impl Pen<'_, '_> {
         Ok(self.line(&line, right - line.width * size, y, size, color))
     }
 
-    /// A PNG with its upper left corner at a place. It is not interpolated, because PDF/A forbids
-    /// that.
+    /// A PNG with its upper left corner at a place. The image is not interpolated, because PDF/A
+    /// forbids that.
     pub(super) fn image(
         &mut self,
         png: &[u8],

@@ -15,14 +15,14 @@ use crate::kernel::{Mode, Now, StoreError};
 use crate::secrets;
 use crate::store::{Tx, meta};
 
-/// The most keys of one mode. Old ones stay, so that what they signed can be verified.
+/// The most keys of one mode. Old keys stay, so that what they signed can be verified.
 pub const KEYS_COUNT_MAX: usize = 64;
 /// The only algorithm, by the name that RFC 9864 registers.
 pub const ALGORITHM: &str = "Ed25519";
 
 const SEED_BYTES: usize = 32;
-/// One key in a mode's sealed list: when it was created, in Unix seconds (`i64`, big-endian), and
-/// its seed.
+/// The length of one key in a mode's sealed list. The key is written as the time of its creation in
+/// Unix seconds (`i64`, big-endian), followed by its seed.
 const ENTRY_BYTES: usize = 8 + SEED_BYTES;
 
 /// A signature over the document without its member `signature`, in the canonical form of RFC 8785
@@ -88,7 +88,7 @@ const fn place(mode: Mode) -> &'static SealedPlace {
     }
 }
 
-/// The unsealed list of a mode's keys, oldest first; each takes [`ENTRY_BYTES`].
+/// The unsealed list of a mode's keys, oldest first, with [`ENTRY_BYTES`] for each.
 fn open_entries(
     sealer: &Sealer,
     mode: Mode,
@@ -229,7 +229,8 @@ pub enum Invalid {
     UnknownKey(String),
     #[error("it is signed with a key of the other mode: a test key vouches for nothing real")]
     Mode,
-    /// It has no canonical form: it holds a number that is not whole, or is too large.
+    /// The document has no canonical form: it is no object, or it has a number that is not whole or
+    /// too large.
     #[error("{0}")]
     Form(String),
     #[error("the signature does not fit: the document or the signature was altered")]
@@ -282,8 +283,8 @@ fn signed_bytes(document: &Value) -> Result<Vec<u8>, String> {
     Ok(text.into_bytes())
 }
 
-/// The largest integer that is written. In RFC 8785 numbers are doubles, and up to this one every
-/// integer is exact as a double.
+/// The largest integer that is written. In RFC 8785 numbers are doubles. Up to `INTEGER_MAX`, a
+/// double holds every integer exactly.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// The part of RFC 8785 that advices need: members sorted by UTF-16 code units, no white space,
@@ -414,7 +415,7 @@ mod tests {
         assert_eq!(verify(&document, &all), Ok(&second.public));
         assert_eq!(verify(&signed(&live), &all), Ok(&live.public));
 
-        // Neither the order of the members nor that of the keys counts.
+        // Neither the order of the members nor the order of the keys counts.
         let Value::Object(members) = &document else { panic!() };
         let turned = Value::Object(
             members.iter().rev().map(|(name, value)| (name.clone(), value.clone())).collect(),
@@ -461,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_set_survives_its_text_and_refuses_what_does_not_fit() {
+    fn a_key_set_reads_back_and_a_broken_one_is_refused() {
         let all = [key(1, Mode::Test).public, key(3, Mode::Live).public];
         let set = key_set(&all);
         assert_eq!(read_key_set(set.to_string().as_bytes()).unwrap(), all);

@@ -50,8 +50,8 @@ const FILES: [&[u8]; 2 + SCRIPTS.len()] = [
     include_bytes!("../../assets/fonts/NotoSansMalayalam-Regular.ttf"),
 ];
 
-/// The blocks of India's scripts: Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil, Telugu,
-/// Kannada, Malayalam.
+/// The Unicode blocks of India's scripts: Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil,
+/// Telugu, Kannada, Malayalam.
 const SCRIPTS: [(char, char); 9] = [
     ('\u{0900}', '\u{097F}'),
     ('\u{0980}', '\u{09FF}'),
@@ -64,8 +64,8 @@ const SCRIPTS: [(char, char); 9] = [
     ('\u{0D00}', '\u{0D7F}'),
 ];
 
-/// The ranges in the subset Latin faces, which also have Greek and Cyrillic. Soft hyphens and other
-/// invisible characters are left out.
+/// The characters of the two Latin faces, which also have Greek and Cyrillic. Soft hyphens and
+/// other invisible characters are left out.
 const LATIN: [(char, char); 22] = [
     (' ', '~'),
     ('\u{00A0}', '\u{00AC}'),
@@ -103,9 +103,10 @@ fn face_of(letter: char, before: usize, weight: Weight) -> Option<usize> {
         blocks.iter().position(|(first, last)| (*first..=*last).contains(&letter))
     };
     match letter {
-        // Characters that scripts share take the face of the script around them.
+        // Characters that scripts share take the face of the script before them.
         ' ' | '\u{0964}' | '\u{0965}' if is_indic => Some(before),
-        // Joiners decide how Indic letters combine; elsewhere they are invisible.
+        // Joiners decide how letters of India's scripts combine. Elsewhere they are invisible, so
+        // they are replaced there.
         '\u{200C}' | '\u{200D}' => is_indic.then_some(before),
         REPLACEMENT => Some(latin),
         _ => within(&SCRIPTS).map(|place| place + 2).or_else(|| within(&LATIN).map(|_| latin)),
@@ -233,7 +234,7 @@ impl ShapedLine {
     }
 
     /// Where the line can be cut within `width`: for each cluster that fits, the number of letters
-    /// up to its end. The first cluster counts even if it is wider.
+    /// up to its end. The first cluster counts as fitting even if it is wider.
     fn letters_within(&self, width: f32) -> Vec<usize> {
         let clusters = self.runs.iter().flat_map(|run| {
             let clusters = run.glyphs.chunk_by(|one, next| one.text_range == next.text_range);
@@ -356,7 +357,7 @@ mod tests {
 
     #[test]
     fn devanagari_forms_conjuncts_and_reorders_vowels() {
-        // क्षि is one conjunct and a vowel sign that stands before it: two glyphs for four
+        // क्षि is one conjunct, and a vowel sign that is drawn before it: two glyphs for four
         // characters.
         let line = shape("क्षि", Weight::Regular).unwrap();
         assert_eq!(line.runs[0].glyphs.len(), 2, "{:?}", line.runs[0].glyphs);
@@ -364,7 +365,7 @@ mod tests {
             .chars()
             .map(|letter| shape(&letter.to_string(), Weight::Regular).unwrap().runs[0].glyphs.len())
             .sum();
-        assert!(apart > 2, "the control: letters alone give a glyph each");
+        assert!(apart > 2, "letters alone give more glyphs");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What a payment advice says of the issuer and the bank. It is kept when the payout is instructed,
-//! so that a later change of the settings does not change a signed document.
+//! What a payment advice says of the issuer and the bank. These texts are stored when the payout is
+//! instructed, so that a later change of the settings does not change them in the document.
 
 use sha2::{Digest, Sha256};
 
@@ -40,8 +40,7 @@ impl AdviceTexts {
         })
     }
 
-    /// The key of these texts in the store: 64 bits of a hash, so that every node computes the
-    /// same.
+    /// The key of these texts in the store: 64 bits of a hash, so equal texts have one key.
     pub fn number(&self) -> i64 {
         let mut hasher = Sha256::new();
         for text in [
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_text_counts_at_its_place() {
+    fn the_number_depends_on_each_text_and_its_field() {
         let texts = |issuer: &str, address: Option<&str>, licence: Option<&str>| AdviceTexts {
             issuer: issuer.into(),
             issuer_address: address.map(str::to_owned),

@@ -9,8 +9,8 @@
 //! total already. If the limit was set later, nodes that did not count may have instructed payouts.
 //! The total then begins with the sum of the period's earlier payouts.
 //!
-//! Adding to a total and comparing it with the limit is one statement, so two payouts at once
-//! cannot both pass under a limit. Days and months are India's.
+//! One statement adds to a total and compares it with the limit, so two payouts at once cannot both
+//! pass if only one of them has room. Days and months are India's.
 
 use super::Payout;
 use super::rows;
@@ -25,9 +25,9 @@ use crate::store::{Tx, meta};
 
 /// The `subject_id` of the totals of the account as a whole.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
-/// Every node is assumed to run with a new limit this long after the first one does. Before that, a
-/// total begins with the sum of the period's payouts, and misses those that a node without the
-/// limit instructs afterwards. So it may be too low until the period ends (docs/live.md).
+/// Every node is assumed to run with a new limit this long after the first node does. Until then, a
+/// node without the limit may instruct payouts that a total misses. So a total that begins in that
+/// time may be too low until its period ends (docs/live.md).
 const LIMIT_ROLLOUT_MILLISECONDS: i64 = 86_400_000;
 
 /// The limit for a day and the one for a month; `None` for one that is not set.
@@ -98,8 +98,9 @@ pub struct LimitUsage {
     pub units: Option<i64>,
 }
 
-/// What a subject has used of the limits that are set; without an ID, the account as a whole.
-/// `at_milliseconds` is business time and selects the day and the month.
+/// What a subject has used of the limits that are set. `id` is the sender's or beneficiary's, and
+/// `None` for the account as a whole. `at_milliseconds` is business time and selects the day and
+/// the month.
 pub fn usage(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
@@ -113,7 +114,7 @@ pub fn usage(
     for (total, max) in totals_of_subject(subject, id, limits, at_milliseconds)? {
         let units = match (rows::total_units(tx, scope, &total)?, subject) {
             (Some(units), _) => Some(units),
-            // Computing it would read all payouts of the account.
+            // Computing the sum would read all payouts of the account.
             (None, LimitSubject::Account) => None,
             (None, LimitSubject::Sender | LimitSubject::Beneficiary) => {
                 Some(rows::instructed_units(tx, scope, &total)?)
@@ -125,9 +126,9 @@ pub fn usage(
     Ok(all)
 }
 
-/// Counts a payout that is about to be instructed. If a limit has no room for it, nothing is
-/// counted, and the answer says why the payout has to wait. `is_waived` means that the operator
-/// waived the limits for it.
+/// Counts a payout that is about to be instructed. If a limit has no room for the payout, nothing
+/// is counted, and the answer says why the payout has to wait. If `is_waived`, the operator waived
+/// the limits for this payout: it is counted and does not wait.
 pub fn add_payout(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
@@ -173,10 +174,10 @@ fn was_counted_from_the_start(
     let name = in_force_since_name(total.subject, total.is_month());
     let since = meta::read(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
     // `since` is an instant and the period is business time, so the test clock's offset is added.
-    // The offset when the limit was set is not known. The present one is never less, because test
+    // The offset when the limit was set is not known. The present one is not less, because test
     // clocks only move forward. If it is more, this may answer `false` for a period that was
-    // counted from its start. Then the total begins with the sum of the period's payouts. That is
-    // zero too, because an earlier payout would have made the total.
+    // counted from its start. Then the total begins with the sum of the period's earlier payouts.
+    // That sum is zero, because an earlier payout would have made the total.
     let offset_milliseconds = now.clock_offset_seconds() * 1000;
     Ok(since.is_some_and(|since| {
         i64::from_be_bytes(since) + offset_milliseconds + LIMIT_ROLLOUT_MILLISECONDS
@@ -185,8 +186,8 @@ fn was_counted_from_the_start(
 }
 
 /// Stores since when each limit is set. Removes the totals of a limit that is not set, because
-/// payouts are no longer added to them. If it is set again, its totals begin with the sum of the
-/// payouts until then.
+/// payouts are no longer added to them. If the limit is set again, its totals begin with the sum of
+/// the period's payouts until then.
 pub fn note_limits_in_force(
     tx: &mut dyn Tx,
     now: &Now,

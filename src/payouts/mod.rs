@@ -48,17 +48,17 @@ pub struct Payout {
     pub method: PaymentMethod,
     pub purpose_code: String,
     pub unique_transaction_reference: Option<String>,
-    /// When the instruction was given to the rail, in Unix milliseconds of business time; the bank
-    /// may learn of it later.
+    /// When the instruction was given to the rail, in Unix milliseconds of business time. The bank
+    /// may learn of the instruction later.
     pub submitted_milliseconds: Option<i64>,
     pub settled_at: Option<i64>,
     pub failure: Option<PayoutFailure>,
     pub advice_available_at: Option<i64>,
-    /// Which [`advice_texts::AdviceTexts`] were in force when it was instructed. `None` before
-    /// that, and for a payout older than the version that began to store them.
+    /// Which [`advice_texts::AdviceTexts`] were in force when the payout was instructed. `None`
+    /// before that, and for payouts from before the service stored these texts.
     pub advice_texts_number: Option<i64>,
     pub status_history: History<PayoutStatus>,
-    /// Why it is on hold; `None` unless the status is `hold`.
+    /// Why the payout is on hold; `None` unless the status is `hold`.
     pub held_for: Option<HoldReason>,
     pub created: i64,
 }

@@ -104,8 +104,7 @@ pub fn find_advice_texts(tx: &mut dyn Tx, number: i64) -> Result<Option<AdviceTe
     tx.row(sql, values![number])?.map(read).transpose()
 }
 
-/// A payout of any account, for a link whose mark was checked. Accounts are few, so each is
-/// searched.
+/// A payout of any account, for a link whose mark was checked. Searches each account.
 pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Payout>) -> Result<Option<Payout>, StoreError> {
     for scope in crate::keys::rows::scopes(tx)? {
         if let Some(payout) = find(tx, scope, id)? {
@@ -225,8 +224,8 @@ pub fn begin_total(
     .map(drop)
 }
 
-/// Adds an amount to a total if the sum stays within `units_max`; answers whether it does. Both are
-/// in paise.
+/// Adds an amount to a total if the sum stays within `units_max`, and answers whether it did. Both
+/// are in paise.
 pub fn add_to_total(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -250,7 +249,7 @@ pub fn add_to_total(
 }
 
 /// Subtracts a payout's amount in paise from a total. A total that is smaller than the amount
-/// cannot include the payout, so it stays as it is.
+/// cannot include the payout, so the total stays as it is.
 pub fn subtract_from_total(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -299,8 +298,8 @@ pub fn settled_above(
     tx.rows(&sql, values)?.into_iter().map(read).collect()
 }
 
-/// Removes at most `rows_max` totals of periods that ended before a moment, because no limit needs
-/// them any more; answers how many.
+/// Removes at most `rows_max` totals of periods that ended before a moment in Unix milliseconds,
+/// and answers how many.
 pub fn purge_totals(
     tx: &mut dyn Tx,
     before_milliseconds: i64,
@@ -312,8 +311,8 @@ pub fn purge_totals(
         values![before_milliseconds, rows_max],
     )?;
     let count = old.len() as u64;
-    // Each row is removed by its whole key. For one statement that removed many rows, the planner
-    // could choose to scan the table once for each of them.
+    // Each row is removed by its whole key, because the planner could choose to scan the table for
+    // one statement that removes many rows.
     for mut row in old {
         let (scope, subject, subject_id) = (row.scope()?, row.text()?, row.bytes()?);
         tx.execute_one(
@@ -333,8 +332,8 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
-/// Queries that find errors in these rows, for `hundi check`. They guard against rows that somebody
-/// changed outside the service.
+/// Queries that find errors in these rows, for `hundi check`, such as changes that somebody made
+/// outside the service.
 pub const BOOK_RULES: &[BookRule] = &[
     BookRule {
         meaning: "a payout's transfer has no completed deposit",

@@ -22,13 +22,13 @@ impl LimitSubject {
 pub(super) const DAY_LENGTH: usize = "2026-11-22".len();
 pub(super) const MONTH_LENGTH: usize = "2026-11".len();
 
-/// Which total: whose, and of which period. The sum itself is in the table `payout_totals`.
+/// The key of a total: whose it is, and of which period. The sum is in the table `payout_totals`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TotalKey {
     pub subject: LimitSubject,
     /// The sender's or beneficiary's identifier; zeros for the account.
     pub subject_id: [u8; 16],
-    /// `2026-11-22`, or `2026-11`: the length says whether it is a day or a month.
+    /// A day such as `2026-11-22`, or a month such as `2026-11`.
     pub period: String,
     /// The first millisecond of the period, in Unix milliseconds of business time.
     pub from_milliseconds: i64,

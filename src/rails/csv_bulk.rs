@@ -40,7 +40,7 @@ pub const COLUMNS: &[&str] = &[
     "remitter_country",
     "remarks",
 ];
-/// The most bytes of a file of results, unpacked and in UTF-8.
+/// The most bytes of a file of results, once it is unpacked and in UTF-8.
 const RESULTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The possible separators between the columns of a file of results.
 const DELIMITERS: &[u8] = b",;\t|";
@@ -135,7 +135,7 @@ struct Columns {
     reason: Option<usize>,
 }
 
-/// The separator of the columns: the one of `DELIMITERS` that occurs most often in the header.
+/// The separator of the columns: the one of `DELIMITERS` that occurs most often in the first line.
 fn delimiter(text: &str) -> u8 {
     let head = text.lines().next().unwrap_or_default();
     let count = |delimiter: &u8| head.bytes().filter(|byte| byte == delimiter).count();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_named_as_an_editor_counts() {
+    fn an_unreadable_line_is_named_by_its_number_in_an_editor() {
         let found = read(
             "payment_reference,status,reason\n\
              00000000000000000000000007,failed,\"Account\nis dormant\"\n\

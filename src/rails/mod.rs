@@ -1,9 +1,10 @@
 //! Bank rails: adapters that give an INR instruction to a bank and bring back its reports.
 //!
-//! A new format of files is a file or folder here that implements `files::settings::FileFormat`, a
-//! line `pub mod`, and a line in [`FILE_FORMATS`]; `files::rail::FileRail` is the rail of all of
-//! them. Everything else (the worker, the journal, `hundi doctor`, `hundi reconcile`, live mode)
-//! works with any of them. A bank with its own variant of a known format needs only a profile.
+//! A new file format is a file or folder here that implements `files::settings::FileFormat`, a line
+//! `pub mod`, and a line in [`FILE_FORMATS`]. `files::rail::FileRail` is the rail of all file
+//! formats. Everything else (the worker, the journal, `hundi doctor`, `hundi reconcile`, live mode)
+//! works with any of the formats. A bank with its own variant of a known format needs only a
+//! profile.
 
 pub mod csv_bulk;
 pub mod files;

@@ -96,10 +96,13 @@ pub const BANK_CODE_LENGTH: usize = 4;
 
 impl PaymentMethod {
     /// How many seconds the bank may take to report a payment as made. Only the hours in which it
-    /// accepts payments of this method count. NEFT: half an hour for the batch, two hours for the
-    /// beneficiary's bank (RBI, NEFT Procedural Guidelines), and half an hour for the bank's own
-    /// reports. RTGS: half an hour for the beneficiary's bank (RBI, RTGS System Regulations), and
-    /// the same for the reports. A book transfer gets the time of RTGS.
+    /// accepts payments of this method count.
+    ///
+    /// - NEFT: half an hour for the batch, two hours for the beneficiary's bank (RBI, NEFT
+    ///   Procedural Guidelines), and half an hour for the sponsor bank's reports.
+    /// - RTGS: half an hour for the beneficiary's bank (RBI, RTGS System Regulations), and half an
+    ///   hour for the sponsor bank's reports.
+    /// - A book transfer gets the time of RTGS.
     pub const fn settles_within_seconds(self) -> i64 {
         match self {
             PaymentMethod::Neft => 3 * 3_600,
@@ -124,7 +127,7 @@ impl PaymentMethod {
 #[derive(Clone, Debug)]
 pub struct Instruction {
     pub scope: Scope,
-    /// The identity of the payment: one payout is never paid twice.
+    /// The identity of the payment. It stays the same if the payment is sent again.
     pub payout_id: Id<kind::Payout>,
     pub amount: Money,
     pub method: PaymentMethod,
@@ -136,7 +139,7 @@ pub struct Instruction {
     pub is_settled: bool,
 }
 
-/// A bank's report on an instruction. "Unknown" is an answer, and never a reason to send again.
+/// A bank's report on an instruction. `Unknown` is never a reason to send the payment again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BankReport {
     Processing,
@@ -155,12 +158,12 @@ pub enum Reporting {
     Pushed,
 }
 
-/// A bank. Its functions run within transactions and must not touch anything else: a worker
-/// communicates with the outside.
+/// A bank. Its functions may run within a transaction, so they do not communicate with the outside;
+/// a worker does that.
 pub trait Rail: Send + Sync {
     fn name(&self) -> &'static str;
-    /// Whether the debit account is marked for foreign inward remittance. If not, the
-    /// beneficiaries' banks send credits to NRE accounts back, so transfers are refused.
+    /// Whether the debit account is marked for foreign inward remittance. If it is not, the
+    /// beneficiaries' banks send back what is paid into NRE accounts, so transfers are refused.
     fn supports_nre(&self) -> bool;
     fn reporting(&self) -> Reporting;
     /// The first four letters of the sponsor bank's IFSCs.
@@ -174,8 +177,8 @@ pub trait Rail: Send + Sync {
     fn needs_remitter_address(&self) -> bool {
         false
     }
-    /// When the bank next accepts payments of this payment's method, in Unix seconds. `None` if the
-    /// payment does not wait for that. `instant` is the present, in Unix seconds.
+    /// When the bank next accepts payments of this payment's method. `None` if the payment does not
+    /// wait for that. Moments are in Unix seconds; `instant` is the present.
     fn waits_until(
         &self,
         _tx: &mut dyn Tx,
@@ -184,8 +187,8 @@ pub trait Rail: Send + Sync {
     ) -> Result<Option<i64>, StoreError> {
         Ok(None)
     }
-    /// Finds late payments among the `rows_max` oldest ones without a final report, and answers for
-    /// each the moment since which it is late. A payment is late if the bank has had it for longer
+    /// Looks at the `rows_max` oldest payments without a final report, and answers for each late
+    /// one the moment since which it is late. A payment is late if the bank has had it for longer
     /// than [`PaymentMethod::settles_within_seconds`]. Moments are in Unix seconds; `instant` is
     /// the present.
     fn late_since(

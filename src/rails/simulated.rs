@@ -1,5 +1,5 @@
-//! The bank of test mode: the last digits of the account number decide what happens. It has no
-//! files; `iso20022::simulator` is a bank with folders.
+//! The bank of test mode: the last four digits of the account number decide what happens. It uses
+//! no files. `iso20022::simulator` is a simulated bank that exchanges files.
 
 use super::port::{
     BankReport, FailureCode, FailureSource, Instruction, PaymentMethod, Rail, Reporting,
@@ -7,8 +7,8 @@ use super::port::{
 use crate::kernel::{Id, Now, StoreError, id::kind};
 use crate::store::Tx;
 
-/// How many characters the simulated bank's references have. `files::values::Utr` has the lengths
-/// of real banks.
+/// How many characters the simulated bank's references have. `files::values::Utr` knows the lengths
+/// that real banks use.
 const fn reference_length(method: PaymentMethod) -> usize {
     match method {
         PaymentMethod::Neft => 16,
@@ -27,12 +27,12 @@ pub struct SimulatedBank {
 /// with an IFSC such as `TEST0000001` gets a book transfer.
 pub const BANK_CODE: &str = "TEST";
 
-/// The reference that a simulated settlement shows: `TEST`, which is no bank's code, then the low
-/// digits of the payout's identity in base 36.
+/// The reference that a simulated settlement shows: `TEST`, which is no bank's code, then the
+/// lowest digits of the payout's identifier in base 36, the lowest first.
 pub fn reference(payout_id: Id<kind::Payout>, method: PaymentMethod) -> String {
     let length = reference_length(method) - 4;
     const BASE36: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    // The low end of the number differs most between two payouts.
+    // Identifiers of two payouts differ most in their lowest digits.
     let mut rest = payout_id.as_u128();
     let digits = std::iter::repeat_with(|| {
         let digit = BASE36[(rest % 36) as usize] as char;
@@ -74,8 +74,7 @@ impl Rail for SimulatedBank {
                 code: FailureCode::AccountClosed,
                 source: FailureSource::BeneficiaryBank,
             },
-            // A payment that comes back is always reported as paid first, however late the bank is
-            // asked.
+            // A payment that comes back is reported as paid first, however late the bank is asked.
             "1002" if steps >= 4 && instruction.is_settled => BankReport::Returned {
                 code: FailureCode::ReturnedByBeneficiaryBank,
                 source: FailureSource::BeneficiaryBank,
@@ -92,7 +91,7 @@ mod tests {
     use crate::kernel::{Currency, Mode, Money, Scope};
 
     #[test]
-    fn the_account_number_steers_the_outcome() {
+    fn the_account_number_decides_the_outcome() {
         let bank = SimulatedBank { step_milliseconds: 100 };
         let ask_of = |last4: &str, method, age_milliseconds, is_settled| {
             bank.inquire(&Instruction {
@@ -134,7 +133,7 @@ mod tests {
         ));
         assert!(
             matches!(ask("1002", PaymentMethod::Neft, 9_999), BankReport::Settled { .. }),
-            "asked late, it was paid first all the same"
+            "it is reported as paid first, even if the bank is asked late"
         );
         assert_eq!(ask("1003", PaymentMethod::Neft, 999_999), BankReport::Unknown);
     }

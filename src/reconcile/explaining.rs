@@ -1,12 +1,12 @@
-//! The operator explains what `hundi reconcile` shows. The command calls this `--accept`. The store
-//! calls it `accepted_at`, or keeps a row in `bank_closed_differences`. All three mean "explained".
-//! Three kinds of things can be explained:
+//! Records the operator's explanation of what `hundi reconcile` shows. The command's flag for it is
+//! `--accept`. In the store, an explained line or row has a time in `accepted_at`, and other
+//! explanations are rows of `bank_closed_differences`. Three kinds of things can be explained:
 //!
-//! - A line of a bank's statement waits under its identifier, an [`InternalId`] (shown as
+//! - A line of a bank's statement that waits. Its identifier is an [`InternalId`] (shown as
 //!   `request_…`). It belongs to one payout, to several or to none ([`explain_by_id`]).
-//! - A difference with a chain is a row with such an identifier ([`explain_by_id`]).
-//! - A difference of a payout, a statement or an account is not stored: each comparison finds it
-//!   anew. Its explanation is stored, and hides it while its amount stays the same
+//! - A difference with a chain, which is a row with such an identifier ([`explain_by_id`]).
+//! - A difference of a payout, a statement or an account. It has no row: each comparison finds it
+//!   anew. Its explanation is stored, and hides the difference while the amount stays the same
 //!   ([`explain_by_subject`]).
 
 use std::fmt;
@@ -22,8 +22,8 @@ use crate::store::Tx;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplanationOutcome {
     Taken,
-    /// No line or difference with this identifier waits to be explained. If payouts were named,
-    /// only a line counts.
+    /// No line with this identifier waits to be explained, and if no payouts were named, no
+    /// difference with a chain either.
     NotOpen,
     /// The bank was never given this payout.
     NeverGiven(Id<kind::Payout>),
@@ -58,8 +58,8 @@ impl fmt::Display for ExplanationOutcome {
 }
 
 /// The amount of the difference that `what` names: the identifier of a line or of a difference with
-/// a chain, or a subject. The amount of a line is without sign. `kind` chooses among the
-/// differences of a subject; without it all count. `None` if no difference is left, or several are.
+/// a chain, or a subject. The amount of a line has no sign. `kind` chooses among the differences of
+/// a subject. `None` if there is no such difference, or several.
 pub fn amount_of(
     tx: &mut dyn Tx,
     what: &str,
@@ -89,9 +89,9 @@ fn differences_of(
     Ok(found)
 }
 
-/// Explains the line `id` that belongs to `payouts`. Without payouts, `id` is a line that belongs
-/// to none, or a difference with a chain. `note` is stored only in the row of a line that belongs
-/// to no payout. The decision that the calling function records has the note in every case.
+/// Explains the line `id` as the payment or return of `payouts`. Without payouts, explains a line
+/// that belongs to none, or a difference with a chain. `note` is stored only in the row of a line
+/// that belongs to no payout. The caller records a decision, which has the note in every case.
 pub fn explain_by_id(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -136,8 +136,8 @@ pub fn explain_by_id(
 }
 
 /// Explains the difference of a payout, a statement or an account. Answers the kinds of the
-/// differences that match `subject` and `kind`. If there is one, it was explained. If there are
-/// several, none was, and the operator has to name a kind.
+/// differences that match `subject` and `kind`. If there is exactly one, it is now explained. If
+/// there are several, none is, and the operator has to name a kind.
 pub fn explain_by_subject(
     tx: &mut dyn Tx,
     now: &Now,

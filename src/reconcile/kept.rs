@@ -1,6 +1,6 @@
 //! What the last comparison with the bank found, for the operator's pages. A comparison reads every
-//! payout that the bank was given, so the bank's worker runs it and stores the result; the pages
-//! only read that.
+//! payout that the bank was given. So the bank's worker compares and stores the result, and the
+//! pages only read the result.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +19,12 @@ pub const KEPT_MAX: usize = 200;
 pub struct KeptDifference {
     /// A word of [`DifferenceKind`].
     pub kind: String,
-    /// A payout, a statement, or an account with its mode.
+    /// The subject: a payout, a statement, or an account with its mode.
     pub what: String,
     pub units: i64,
     pub currency: String,
     pub detail: Option<String>,
-    /// When a comparison first found it, in Unix seconds.
+    /// Since when each comparison has found it, in Unix seconds.
     pub since: i64,
 }
 
@@ -44,7 +44,8 @@ impl KeptDifference {
         Money::new(self.units, Currency::parse(&self.currency).unwrap_or(Currency::Inr))
     }
 
-    /// The mode of the account that it names; `None` if it concerns the bank.
+    /// The mode of the account that the difference names; `None` if the difference concerns the
+    /// bank.
     fn own_mode(&self) -> Option<Mode> {
         match DifferenceKind::parse(&self.kind)? {
             DifferenceKind::DepositsBook | DifferenceKind::RefundsBook => {
@@ -61,12 +62,12 @@ impl KeptDifference {
 pub struct KeptComparison {
     /// Unix seconds.
     pub compared_at: i64,
-    /// All that were found, also those that the console reads from elsewhere: lines of statements,
-    /// and payouts that wait for a decision.
+    /// All differences that were found, also those that the console reads from elsewhere
+    /// (`is_read_elsewhere`).
     pub differences_count: usize,
-    /// Those that the console reads from here, the first [`KEPT_MAX`].
+    /// The first [`KEPT_MAX`] of those that the console reads from here.
     pub differences: Vec<KeptDifference>,
-    /// How many more of these there are.
+    /// How many more the console would read from here.
     #[serde(default)]
     pub more_count: usize,
     /// The newest decision and the last closed day at that time, for [`is_outdated`].
@@ -76,7 +77,7 @@ pub struct KeptComparison {
 
 /// Whether the console reads a difference from elsewhere: a line of a statement, or a payout that
 /// the operator decides about. No decision applies to a payout that was paid after it had failed or
-/// come back. The operator explains its difference instead, and for that it has to be here.
+/// come back: the operator explains its difference, so that difference is kept here.
 const fn is_read_elsewhere(kind: DifferenceKind) -> bool {
     matches!(
         kind,
@@ -92,14 +93,14 @@ fn stored(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
     Ok(kept.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
-/// What may outdate a comparison when it changes: the newest decision, and the last day that
-/// statements close.
+/// The newest decision, and the last day that statements close. If either changes, a comparison may
+/// be outdated.
 fn marks(tx: &mut dyn Tx) -> Result<(Option<String>, Option<String>), StoreError> {
     let decision = decisions::rows::newest(tx, 1)?.pop().map(|made| made.id.to_string());
     Ok((decision, rows::closed_until(tx)?.map(|day| day.to_string())))
 }
 
-/// Compares at an instant, in Unix seconds. Only reads, and may take long; [`keep`] stores the
+/// Compares at an instant, in Unix seconds. Only reads, and may take long. [`keep`] stores the
 /// result.
 pub fn compare(tx: &mut dyn Tx, instant: i64) -> Result<(Report, KeptComparison), StoreError> {
     let report = super::run(tx)?;
@@ -136,9 +137,9 @@ pub fn keep(tx: &mut dyn Tx, compared: &KeptComparison) -> Result<(), StoreError
     meta::write(tx, KEPT_META, &text)
 }
 
-/// Whether the last comparison is outdated, or there is none. It is outdated if a statement has
-/// closed another day since. If it found differences, a later decision outdates it too, because the
-/// decision may have ended one.
+/// Whether the last comparison is outdated, or there is none. A comparison is outdated if a
+/// statement has closed another day since. One that found differences is also outdated by a later
+/// decision, which may have ended a difference.
 pub fn is_outdated(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let Some(kept) = stored(tx)? else { return Ok(true) };
     let (decision, closed_until) = marks(tx)?;
@@ -168,9 +169,9 @@ pub fn count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     Ok(kept + usize::try_from(lines).unwrap_or(0))
 }
 
-/// How many more differences than those that are kept the last comparison found, of the kinds that
-/// the console reads from here. All of them count for the bank's mode, because their own mode is
-/// not stored.
+/// How many differences beyond [`KEPT_MAX`] the last comparison found, of the kinds that the
+/// console reads from here. All of them count for the bank's mode, because their own mode is not
+/// stored.
 pub fn more_count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     let is_bank_mode = rows::bank_mode(tx)? == mode;
     Ok(stored(tx)?.filter(|_| is_bank_mode).map_or(0, |kept| kept.more_count))

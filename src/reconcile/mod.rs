@@ -1,5 +1,5 @@
 //! `hundi reconcile`: compares the book with the bank's statements and with real chains, and names
-//! every difference. It corrects nothing: the operator clears up each difference.
+//! the differences. It corrects nothing: the operator clears up each difference.
 
 pub mod chain;
 pub mod explaining;
@@ -35,7 +35,7 @@ crate::string_enum!(
         ReturnedWithoutLine "returned_without_line",
         OutcomeUnknown "outcome_unknown",
         PaidAfterFailed "paid_after_failed",
-        // The bank's reports contradict each other. Nothing need be on hold.
+        // The bank's reports contradict each other. In spite of the name, nothing need be on hold.
         HeldForDecision "held_for_decision",
         LineUnmatched "line_unmatched",
         StatementSum "statement_sum",
@@ -138,11 +138,11 @@ impl DifferenceKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub kind: DifferenceKind,
-    /// The subject: a payout, a statement line, a statement or an account. For a difference with a
-    /// chain, the identifier of the difference.
+    /// What differs: a payout, a statement line, a statement or an account. Of a difference with a
+    /// chain, this is the identifier of the difference.
     pub what: String,
-    /// The amount of the subject, or by how much two amounts differ. Of a statement line, a debit
-    /// is negative; of `paid_twice`, this is what the bank paid less what came back.
+    /// The amount of what differs, or by how much two amounts differ. The debit of a statement line
+    /// is negative. Of `paid_twice`, this is what the bank paid less what came back.
     pub amount: Money,
     /// For a payout that waits for the operator, what happened and what the bank says of it. For a
     /// statement, which pages are missing. For a difference with a chain, the object, the movement
@@ -173,9 +173,10 @@ pub struct Report {
     /// At most [`DIFFERENCES_SHOWN_MAX`] of each kind; of `amount_differs` and `line_unmatched`,
     /// that many together.
     pub differences: Vec<Difference>,
-    /// How many there are, whether they are listed or not.
+    /// How many differences there are, whether they are listed or not.
     pub differences_count: usize,
-    /// How many there are of each kind. Of statement lines, only those that were read are counted.
+    /// How many differences there are of each kind. Of statement lines, only the first
+    /// [`PAGE_ROWS_MAX`] are counted here.
     count_by_kind: HashMap<DifferenceKind, usize>,
 }
 
@@ -195,8 +196,8 @@ impl Findings {
         self.report.summary.push(sentence);
     }
 
-    /// Counts a difference, and lists it while there is room; drops one that was explained with the
-    /// same amount.
+    /// Counts a difference, and lists it while there is room. Drops a difference of another subject
+    /// than `self.subject`, and one that was explained with the same amount.
     fn add(&mut self, difference: Difference) {
         if self.subject.as_ref().is_some_and(|subject| *subject != difference.what) {
             return;
@@ -224,8 +225,8 @@ pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
     compare(tx, None)
 }
 
-/// The differences of one payout, statement or account, however many others there are. Compares as
-/// [`run`] does.
+/// The differences of one payout, statement or account. Compares as [`run`] does, so it may take
+/// long.
 pub fn about(tx: &mut dyn Tx, subject: &str) -> Result<Vec<Difference>, StoreError> {
     Ok(compare(tx, Some(subject.to_owned()))?.differences)
 }
@@ -240,7 +241,7 @@ fn compare(tx: &mut dyn Tx, subject: Option<String>) -> Result<Report, StoreErro
     Ok(findings.report)
 }
 
-/// Reads all payouts that a query finds, page by page, and hands each to `visit`.
+/// Runs a query page by page, and hands each payout that it finds to `visit`.
 fn each_payout<T>(
     tx: &mut dyn Tx,
     read: impl Fn(&mut dyn Tx, PayoutPage) -> Result<Vec<T>, StoreError>,
@@ -376,8 +377,8 @@ mod tests {
     #[test]
     fn every_kind_says_what_to_do() {
         let without = |kind: &&DifferenceKind| {
-            let told = kind.meaning().split_once(": ");
-            told.is_none_or(|(what, action)| what.is_empty() || action.is_empty())
+            let meaning = kind.meaning().split_once(": ");
+            meaning.is_none_or(|(what, action)| what.is_empty() || action.is_empty())
         };
         let found: Vec<&DifferenceKind> = DifferenceKind::ALL.iter().filter(without).collect();
         assert_eq!(found, Vec::<&DifferenceKind>::new());

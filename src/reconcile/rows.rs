@@ -1,5 +1,6 @@
-//! The queries of a comparison: payouts and the bank's statements, the statements themselves, and
-//! deposits and refunds with the ledger's figures.
+//! The queries of a comparison with the bank: payouts that differ from its statements, and the
+//! pages and sums of the statements. Also the sums of deposits and refunds, with the ledger's
+//! figures.
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode, Scope, StoreError};
@@ -29,21 +30,21 @@ pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
     Ok(row.map(|mut row| row.text_or_null()).transpose()?.flatten().as_deref().and_then(Day::parse))
 }
 
-/// The mode that the bank pays for: that of the newest payout it was given, or live mode if it was
-/// given none. A bank's test system pays for test mode.
+/// The mode that the bank pays for: the mode of the newest payout that it was given, or live mode
+/// if it was given none. A bank's test system pays for test mode.
 pub fn bank_mode(tx: &mut dyn Tx) -> Result<Mode, StoreError> {
     let sql = "SELECT scope FROM bank_instructions ORDER BY payout_id DESC LIMIT 1";
     let row = tx.row(sql, &[])?;
     row.map_or(Ok(Mode::Live), |mut row| Ok(row.scope()?.mode()))
 }
 
-/// The shares of payouts in lines that paid several of them. Only debits count. An earlier version
-/// stored shares of credits too, and a credit pays nobody.
+/// SQL for the shares of payouts in debits that paid several of them. An earlier version stored
+/// shares of credits too. They do not count, because a credit pays nobody.
 const SHARES: &str = "bank_line_shares s JOIN bank_statement_lines d ON d.id = s.line_id AND \
                       d.sign = 'debit'";
 
-/// SQL for how often statements show a payout as paid, minus how often as sent back. So a debit,
-/// its reversal and a second debit give 1.
+/// SQL for how often statements show a payout as paid, less how often they show it as sent back. So
+/// a debit, its reversal and a second debit give 1.
 fn net_paid() -> String {
     format!(
         "((SELECT COALESCE(SUM(CASE WHEN l.sign = 'debit' THEN 1 ELSE -1 END), 0) FROM \
@@ -53,7 +54,8 @@ fn net_paid() -> String {
 }
 
 /// SQL for whether any statement has a line of a payout. `and` is a further condition on a line
-/// that belongs to this payout alone. Shares need none: all of them are of debits.
+/// that belongs to this payout alone. [`SHARES`] are of debits only, so [`IS_DEBIT`] holds for
+/// them.
 fn has_line(and: &str) -> String {
     format!(
         "(EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.matching = \
@@ -71,8 +73,8 @@ pub struct PayoutPage {
     pub rows_max: i64,
 }
 
-/// Settled here before `until` (Unix seconds), and paid on no statement. Includes payouts that came
-/// back since.
+/// Settled here before `until` (Unix seconds), and shown as paid on no statement. Includes payouts
+/// that came back since.
 pub fn settled_without_line(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -86,7 +88,7 @@ pub fn settled_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// Paid at the bank and not sent back, but neither settled nor returned here.
+/// Shown on statements as paid and not sent back, but neither settled nor returned here.
 pub fn line_without_settlement(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -110,7 +112,7 @@ pub fn paid_twice(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, S
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// Sent back by the bank, and settled here.
+/// Shown on statements as sent back, and settled here.
 pub fn returned_at_bank(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = 'settled' \
@@ -152,7 +154,7 @@ pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differin
 pub struct AwaitingOperator {
     pub payout_id: Id<kind::Payout>,
     pub units: i64,
-    /// It is processing, and marked as of unknown outcome. The attention may say more.
+    /// The payout is processing, and its outcome is unknown. The attention may say more.
     pub is_outcome_unknown: bool,
     pub attention: Attention,
     pub reason_code: Option<String>,
@@ -160,8 +162,8 @@ pub struct AwaitingOperator {
 }
 
 /// Payouts that wait for the operator because of what the bank reported. The [`Attention`]
-/// `returned_and_failed` asks nothing of the operator, so it is left out. So is `paid_twice`, which
-/// [`paid_twice`] finds by the statements' lines.
+/// `returned_and_failed` is left out, because it asks nothing of the operator. So is the attention
+/// `paid_twice`: the function [`paid_twice`] finds such payouts by the statements' lines.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -185,13 +187,13 @@ pub fn awaiting_operator(
     tx.rows(&sql, values![page.after, page.rows_max])?.into_iter().map(read).collect()
 }
 
-/// The header of a statement's page with the sum of its lines. The page of a one-page statement has
-/// the number 1.
+/// The header of a statement's page, with the sum of the page's lines.
 #[derive(Clone, Debug)]
 pub struct StatementPage {
     pub statement_id: String,
     /// The bank's number of the statement; later statements have higher numbers.
     pub sequence: Option<i64>,
+    /// From 1; 1 also if the statement has only one page.
     pub page: i64,
     pub opening_units: Option<i64>,
     pub opening_day: Option<String>,
@@ -234,8 +236,8 @@ pub fn statement_pages(
     tx.rows(sql, values![statement_ids_max])?.into_iter().map(read).collect()
 }
 
-/// Three figures: how many statement lines are stored; and in paise, what the bank paid and what it
-/// sent back, by the lines that belong to payouts.
+/// How many statement lines are stored; and by the lines that belong to payouts, how much the bank
+/// paid and how much it sent back, both in paise.
 pub fn line_sums(tx: &mut dyn Tx) -> Result<(i64, i64, i64), StoreError> {
     let sql = format!(
         "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN l.matching = 'payout' AND l.sign = 'debit' \
@@ -260,7 +262,8 @@ pub struct CustodySum {
     pub debited_units: i64,
 }
 
-/// The sums of every account and mode that has deposits, refunds or custody in the ledger.
+/// The sums of each account and mode that has completed deposits, completed refunds or a ledger
+/// balance of `custody`, all in USDT.
 pub fn custody_sums(tx: &mut dyn Tx) -> Result<Vec<CustodySum>, StoreError> {
     let sql = "SELECT scope, CAST(SUM(deposited) AS BIGINT), CAST(SUM(credited) AS BIGINT), \
                CAST(SUM(refunded) AS BIGINT), CAST(SUM(debited) AS BIGINT) FROM (SELECT scope, \

@@ -1,5 +1,5 @@
-//! Compares statements with each other: the opening balance and the movements of each must make its
-//! closing balance, which must be the opening balance of the next.
+//! Checks the bank's statements: the opening balance and the movements of each must add up to its
+//! closing balance, and the next statement must begin with that balance.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::{Difference, DifferenceKind, Findings, inr};
 use crate::kernel::StoreError;
 use crate::store::Tx;
 
-/// How many statement IDs are compared, those with the newest days first. Banks reuse IDs, so one
-/// ID can stand for several statements; all of them are compared.
+/// The most statement IDs that are compared, those with the newest days. Banks reuse IDs, so one ID
+/// can stand for several statements; all of them are compared.
 const STATEMENT_IDS_MAX: i64 = 20_000;
-/// How many missing pages are named at most; the others are only counted.
+/// The most missing pages that are named; the others are only counted.
 const PAGES_NAMED_MAX: usize = 5;
 
 /// A statement with its pages, in the order of their arrival.
@@ -36,16 +36,16 @@ impl PagedStatement {
         let with_balance = self.pages.iter().filter(|page| page.closing_units.is_some());
         with_balance.max_by_key(|page| page.page)?.closing_units
     }
-    /// Whether a page can belong to this statement: no other page has its number, and none has a
-    /// closing balance of another day. The statement's ID alone is not enough, because banks reuse
-    /// IDs, after years or even every day.
+    /// Whether a page with this statement's ID can belong to it: no other page has the page's
+    /// number, and none has a closing balance of another day. The ID alone is not enough, because
+    /// banks reuse IDs, after years or even every day.
     fn takes(&self, page: &StatementPage) -> bool {
         self.pages.iter().all(|other| {
             let days = other.closing_day.as_ref().zip(page.closing_day.as_ref());
             other.page != page.page && days.is_none_or(|(day, other_day)| day == other_day)
         })
     }
-    /// Which pages between the first and the last are missing.
+    /// Which pages are missing between the lowest and the highest that came.
     fn missing(&self) -> Option<String> {
         let mut numbers: Vec<i64> = self.pages.iter().map(|page| page.page).collect();
         numbers.sort_unstable();
@@ -83,7 +83,7 @@ fn join_pages(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
             }
         }
     }
-    // Inner pages alone have no balance, and so no place in the order.
+    // A statement of which only inner pages came has no balance, and so no place in the order.
     found.retain(|statement| statement.day().is_some());
     found.sort_by_cached_key(|statement| {
         let first = statement.pages.first();
@@ -151,10 +151,11 @@ mod tests {
     }
 
     #[test]
-    fn pages_go_to_their_statement_however_they_come() {
+    fn pages_join_their_statement_in_any_order() {
         let (first, second) = ("2026-11-20", "2026-11-21");
         let together = join_pages(vec![
-            // The second day's come first, and out of order; the bank calls each day "1".
+            // The pages of the second day come first, and out of order. The bank gives each day's
+            // statement the ID "1".
             page("1", 2, None, Some(second)),
             page("1", 1, Some(second), None),
             page("1", 3, None, Some(first)),
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn missing_pages_are_named() {
-        for (numbers, told) in [
+        for (numbers, expected) in [
             (vec![1], None),
             (vec![2, 3], None),
             (vec![3, 1], Some("page 2 is missing")),
@@ -182,7 +183,7 @@ mod tests {
             (vec![1, 99_999], Some("pages 2, 3, 4, 5, 6 and 99992 more are missing")),
         ] {
             let pages = numbers.into_iter().map(|number| page("1", number, None, None)).collect();
-            assert_eq!(PagedStatement { pages }.missing().as_deref(), told);
+            assert_eq!(PagedStatement { pages }.missing().as_deref(), expected);
         }
     }
 }

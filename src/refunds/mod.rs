@@ -1,5 +1,5 @@
 //! Refunds: USDT owed back. A refund goes only to a declared address. The service has no private
-//! keys of its addresses, so the operator sends the refund.
+//! keys of its addresses, so on a real chain the operator sends the refund.
 
 pub mod api;
 pub mod payer_address;
@@ -45,20 +45,21 @@ pub struct Refund {
     pub chain: String,
     pub to_address: Option<ChainAddress>,
     pub address_declared_by: Option<AddressDeclarer>,
-    /// Why the operator set that address with `hundi refunds address` or in the console. `None` for
+    /// Why the operator set `to_address` with `hundi refunds address` or in the console. `None` for
     /// an address that came with another decision, or from the caller or the payer.
     pub address_reason: Option<String>,
     /// The address that the payer gave on the payer's page, and when; see [`payer_address`].
     pub payer_address: Option<ChainAddress>,
     pub payer_address_declared_at: Option<i64>,
-    /// Whether screening found the address on a list, or could not screen it: nothing is sent until
-    /// the operator decides.
+    /// Whether screening found `to_address` on a list, or could not screen it. If so, the refund is
+    /// not sent until the operator decides.
     pub is_held_by_screening: bool,
     /// What the bank reported of the payout, if that keeps the refund from being sent.
     pub bank_hold_reason: Option<String>,
-    /// The transaction that the operator says it sent. It stays here after the chain confirmed it.
+    /// The transaction in which the refund was sent, as the operator says. It stays here after the
+    /// chain has confirmed the refund.
     pub sent_transaction_hash: Option<String>,
-    /// Why that transaction does not count as the refund.
+    /// Why `sent_transaction_hash` does not count as the refund.
     pub sent_fault: Option<SentHashError>,
     /// The index of the log that confirmed the refund, on a real chain.
     pub log_index: Option<i64>,
@@ -70,7 +71,7 @@ pub struct Refund {
 }
 
 impl Refund {
-    /// Whether screening or the bank's reports hold it, whatever its status is.
+    /// Whether screening or the bank's reports hold the refund, whatever its status is.
     pub const fn is_on_hold(&self) -> bool {
         self.is_held_by_screening || self.bank_hold_reason.is_some()
     }
@@ -88,8 +89,8 @@ pub struct NewRefund {
     pub address_declared_by: AddressDeclarer,
 }
 
-/// Records that money is owed back. It posts nothing: the money is already in the ledger account
-/// `hold`.
+/// Records that money is owed back. Posts nothing, because the money is already in the ledger
+/// account `hold`.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -190,8 +191,8 @@ pub fn declare_address(
     schedule_simulated_confirmation(tx, now, services, refund)
 }
 
-/// Screens the refund's address and stores the hits. Answers whether the refund is held: it is if
-/// there is a hit that the operator has not cleared for this refund, or if the address could not be
+/// Screens the refund's address and stores the hits. Answers whether the refund is held, which is
+/// so if the operator has not cleared every hit for this refund, or if the address could not be
 /// screened.
 fn screen_and_store_hits(
     tx: &mut dyn Tx,
@@ -231,9 +232,10 @@ pub fn end_screening_hold(
     Ok(true)
 }
 
-/// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later.
-/// Until then, another call replaces the transaction. Refuses a refund that is not `processing`, a
-/// refund that screening or the bank's reports hold, and a text that is no transaction hash.
+/// Stores the transaction in which the operator says that a refund was sent. The chain confirms it
+/// later; until then, another call replaces the transaction. Refuses a refund that is not
+/// `processing`, a refund that screening or the bank's reports hold, and a text that is no
+/// transaction hash.
 pub fn mark_sent(
     tx: &mut dyn Tx,
     refund: &mut Refund,
@@ -268,7 +270,7 @@ pub fn mark_sent(
     Ok(rows::update(tx, refund, RefundStatus::Processing)?)
 }
 
-/// Holds a refund because of what the bank reported of its payout: it is not sent until the
+/// Holds a refund because of what the bank reported of its payout. The refund is not sent until the
 /// operator releases it. A refund that is completed, or held in this way already, stays as it is.
 pub fn hold_for_bank(tx: &mut dyn Tx, refund: &mut Refund, reason: &str) -> Result<(), StoreError> {
     if refund.status == RefundStatus::Completed || refund.bank_hold_reason.is_some() {
@@ -327,8 +329,8 @@ fn become_status(
     events::emit_status(tx, now, refund.scope, to, refund.id.any())
 }
 
-/// On a simulated chain, schedules the confirmation of a refund that nothing holds. On a real chain
-/// it does nothing, whether or not that chain is configured now: the operator sends the refund.
+/// On a simulated chain, schedules the confirmation of a refund that nothing holds. On a real
+/// chain, configured now or not, this does nothing, because there the operator sends the refund.
 fn schedule_simulated_confirmation(
     tx: &mut dyn Tx,
     now: &mut Now,

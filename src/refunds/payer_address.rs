@@ -1,8 +1,8 @@
 //! The address that a payer gives for a refund on the payer's page, if the caller permits it.
 //!
-//! Whoever has the page's link can give it. So it counts only after a day, during which the caller
-//! can declare another address. If the caller declares the same one, the wait ends. The payer can
-//! give another address only if this one is refused when the day is over.
+//! Whoever has the page's link can give the address. So the address counts only after a day, during
+//! which the caller can declare another one. If the caller declares the same one, the wait ends.
+//! The payer can give a second address only if the first is refused when the day is over.
 
 use super::state::{AddressDeclarer, RefundStatus};
 use super::{AddressDeclaration, Refund, address_refusal, declare_address, rows};
@@ -24,8 +24,8 @@ impl Refund {
     }
 }
 
-/// Keeps the address that the payer gave for a refund that takes one. It was judged before, with
-/// [`address_refusal`].
+/// Stores the address that the payer gave for a refund that takes one. The address was judged
+/// before, with [`address_refusal`].
 pub fn give(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -39,8 +39,8 @@ pub fn give(
 }
 
 /// Makes the payer's address the refund's own when the day is over, unless somebody declared one.
-/// It is judged again, because it may have become a deposit address of the service meanwhile; then
-/// the payer has to give another one.
+/// The address is judged again, because it may have become a deposit address of the service
+/// meanwhile. If it is refused, the payer has to give another one.
 pub fn take_effect(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -105,7 +105,7 @@ pub fn waiting_for_payer(
     tx.rows(&sql, values![scope, transfer_id, rows_max])?.into_iter().map(read).collect()
 }
 
-/// One column of a refund's transfer.
+/// The row that `sql` reads of a refund's transfer.
 fn of_transfer(tx: &mut dyn Tx, refund: &Refund, sql: &str) -> Result<Row, StoreError> {
     let row = tx.row(sql, values![refund.scope, refund.transfer_id])?;
     row.ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))
@@ -127,8 +127,8 @@ pub fn account_fingerprint(tx: &mut dyn Tx, refund: &Refund) -> Result<u32, Stor
     })
 }
 
-/// One page of the refunds of a mode and chain whose transaction the operator has named and the
-/// chain has not confirmed. It begins after the refund `after`. `scope % 2` is the mode.
+/// One page, after the refund `after`, of the refunds of a mode and chain whose transaction the
+/// operator has named and the chain has not confirmed. `scope % 2` is the mode.
 pub fn sent_on(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -148,7 +148,7 @@ pub fn sent_on(
         .collect()
 }
 
-/// Whether a movement on chain confirmed a refund already.
+/// Whether a movement on a chain has confirmed a refund already.
 pub fn is_movement_used(
     tx: &mut dyn Tx,
     chain: &str,
@@ -160,8 +160,8 @@ pub fn is_movement_used(
     Ok(tx.row(sql, values![chain, transaction_hash, log_index])?.is_some())
 }
 
-/// The refund, of any account, that a transaction on chain confirmed. If it confirmed several, the
-/// one with the lowest log index.
+/// The refund, of any account, that a transaction on a real chain confirmed. If the transaction
+/// confirmed several, this is the one with the lowest log index.
 pub fn confirmed_by(
     tx: &mut dyn Tx,
     chain: &str,

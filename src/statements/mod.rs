@@ -27,7 +27,7 @@ pub const RESOURCE: Resource =
 
 /// The most transfers of one statement.
 pub const TRANSFERS_MAX: usize = 5_000;
-/// The longest period of one statement in days: a leap year. And in seconds.
+/// The longest period of one statement, a leap year, in days and in seconds.
 pub const PERIOD_DAYS_MAX: i64 = 366;
 pub const PERIOD_SECONDS_MAX: i64 = PERIOD_DAYS_MAX * 86_400;
 /// The period in seconds if the caller names no beginning.
@@ -102,8 +102,8 @@ fn too_many() -> Refusal {
     Refusal::field(Code::RequestQueryParameterInvalid, "to", message)
 }
 
-/// Makes the statement of one account and mode. Does not check the period: `from` has to be before
-/// `to`, by at most [`PERIOD_SECONDS_MAX`]. Refuses more than [`TRANSFERS_MAX`] transfers.
+/// Makes the statement of one account and mode. Refuses more than [`TRANSFERS_MAX`] transfers. The
+/// caller checks the period: `from` is before `to`, by at most [`PERIOD_SECONDS_MAX`].
 pub fn compose(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -210,9 +210,9 @@ method,unique_transaction_reference,settled_at,inr_in,inr_out,refunded_usdt,refu
 deposits_count,refunds_count\r\n";
 
 impl Statement {
-    /// The statement as RFC 4180 text: the head, a line for each transfer, then one for each
-    /// currency. Every value is a word, a number, an identifier, a bank's reference of letters and
-    /// digits, or hashes with spaces between them, so none needs quoting.
+    /// The statement as CSV (RFC 4180): the head, a line for each transfer, then one for each
+    /// currency. Each value is a word, a number, an identifier, a bank's reference of letters and
+    /// digits, or hashes with spaces between them. So no value needs quoting.
     pub fn to_csv(&self) -> String {
         let mut text = String::from(CSV_HEAD);
         for row in &self.data {

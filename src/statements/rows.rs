@@ -48,8 +48,9 @@ pub struct TransferTotals {
     pub out_units: i64,
 }
 
-/// What each transfer moved in each currency in a period of business time: `from` is included,
-/// `before` is not. In the order of the transfers, at most `rows_max` rows.
+/// What each transfer moved in each currency in a period of business time, in Unix seconds: `from`
+/// is included, `before` is not. In the order of the transfers' identifiers, at most `rows_max`
+/// rows.
 pub fn moved(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -74,11 +75,11 @@ pub fn moved(
     tx.rows(&sql, values![scope, from, before, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Completed movements of a transfer on its chain: its deposits, or its refunds.
+/// The completed deposits of a transfer, or its completed refunds.
 pub struct Completed {
     /// The hashes of the first [`HASHES_MAX`] of them.
     pub hashes: Vec<String>,
-    /// How many there are, also those whose hashes are not listed.
+    /// How many there are, including those whose hashes are not listed.
     pub count: i64,
     /// Their sum in millionths of a token.
     pub units: i64,

@@ -22,7 +22,7 @@ const ASKED_MAX: usize = 8;
 /// The longest sleep, in case the worker missed a signal.
 const WAIT_MILLISECONDS_MAX: i64 = 1_000;
 
-/// Asks until `stop`. The next run asks again what was under way then.
+/// Asks until `stop`. Questions that are under way then are asked again later.
 pub async fn run(
     store: Store,
     services: Arc<Services>,
@@ -85,14 +85,14 @@ async fn milliseconds_until_next(store: &Store) -> i64 {
     }
 }
 
-/// Asks one question and applies the answer. If that cannot be stored, the lease ends and the
-/// question is asked again.
+/// Asks one question and applies the answer. If the answer cannot be stored, the question is asked
+/// again once its lease has ended.
 async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed: Claimed) {
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match services.ports(scope.mode()) {
         Ok(ports) => {
-            // The deadline lies before the end of the lease, after which another worker may ask the
-            // same question.
+            // The deadline is before the end of the lease. After that, the question may be asked
+            // again.
             let deadline = Duration::from_millis(LEASE_MILLISECONDS.unsigned_abs() - 5_000);
             let late = LookedUp::Unanswered { reason: "deadline", retry_after_seconds: None };
             tokio::time::timeout(deadline, ports.accounts.look_up(&claimed.question))
@@ -105,7 +105,7 @@ async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed
         LookedUp::Answered(_) | LookedUp::Named { .. } => metrics.count("answered"),
         LookedUp::Unanswered { reason, .. } => {
             metrics.count(reason);
-            // Logs the first failure, and every tenth after it. The metric counts all.
+            // Only the first failure and every tenth after it are logged. The metric counts all.
             if attempts_count % 10 == 0 {
                 tracing::warn!(beneficiary = %beneficiary_id, reason, attempts = attempts_count + 1,
                     "an account could not be looked up; tried again");

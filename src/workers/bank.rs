@@ -1,15 +1,16 @@
-//! The bank's worker: writes payouts into files for the bank, reads the bank's files, and applies
-//! each report in a transaction of its own. Duplicates and reports of unknown payments change
-//! nothing; they are counted. A return that comes before its payment, and reports that contradict
-//! each other, hand the payout to the operator.
+//! The bank's worker: writes payouts into files for the bank (`publish`), reads the bank's files
+//! (`receive`), and applies each report in a transaction of its own (`lines`, `apply`). Duplicates
+//! and reports of unknown payments change no payout; they are counted. Some reports hand the payout
+//! to the operator, for example a return that comes before its payment. The worker also compares
+//! the book with the bank's statements: every day, after alarms, and when the comparison is
+//! outdated.
 //!
-//! `publish` writes the files for the bank, `receive` reads the bank's files, and `apply` is what a
-//! report does to a payout. Between reading and applying there are these types, in this order:
+//! From reading to applying, these types follow each other:
 //!
 //! - `Incoming`: a file from the bank, read; it holds statuses of payments, or lines of accounts.
 //! - `apply::PaymentReport`: what a status or a line says of one payment.
 //! - `rails::BankReport`: what that means for the payout, in the words of the port.
-//! - `apply::ReportEffect`: what it changed, for the counts and the alarm.
+//! - `apply::ReportEffect`: what the report changed, for the counts and the alarm.
 
 pub mod apply;
 pub mod lines;
@@ -37,9 +38,9 @@ use crate::store::Tx;
 use crate::transfers::paying;
 use publish::Stopped;
 
-/// Unanswered payouts that one turn hands to the operator.
+/// The most unanswered payouts that one turn hands to the operator.
 const UNANSWERED_MAX: i64 = 500;
-/// The most files that one turn writes: what the bank reports must not wait for the rest.
+/// The most files that one turn writes, so that the bank's reports do not wait for long.
 const FILES_IN_TURN_MAX: usize = 20;
 
 /// What the worker knows of the bank: its settings and folders, and what the last turn saw.
@@ -66,8 +67,7 @@ pub struct TurnReport {
     pub refused_count: usize,
     /// The reports in the files that were applied, by what became of them.
     pub counts: Counts,
-    /// Payouts that were handed to the operator, because of a report or because their outcome is
-    /// unknown.
+    /// Payouts that were handed to the operator.
     pub alarms_count: usize,
 }
 
@@ -88,17 +88,16 @@ impl Bank {
         &self.folders
     }
 
-    /// One turn: finishes files that a stop left unfinished, writes the waiting payouts, reads the
-    /// files that came, and hands the operator the payouts that the bank has not answered for too
-    /// long.
+    /// One turn: finishes files that a stop left unfinished, writes waiting payouts, reads the
+    /// files that came, and hands the operator the payouts that the bank has left unanswered for
+    /// too long.
     pub async fn turn(&mut self, app: &AppState) -> Result<TurnReport, Stopped> {
         let mut turn = TurnReport::default();
         self.take_turn(app, &mut turn).await?;
         Ok(turn)
     }
 
-    /// Like [`Bank::turn`], but adds what was done to `turn`, which the caller has even after an
-    /// error.
+    /// Like [`Bank::turn`], but adds to the caller's `turn` what was done, even if it then fails.
     async fn take_turn(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         // What cannot be sent must not keep the service from reading what the bank reports.
         let sent = self.send(app, turn).await;
@@ -111,7 +110,8 @@ impl Bank {
         sent
     }
 
-    /// Finishes files that a stop left unfinished, and writes the waiting payouts.
+    /// Finishes files that a stop left unfinished, and writes waiting payouts, at most
+    /// `FILES_IN_TURN_MAX` files.
     async fn send(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         self.recover(app, turn).await?;
         for _ in 0..FILES_IN_TURN_MAX {
@@ -122,8 +122,8 @@ impl Bank {
         Ok(())
     }
 
-    /// Logs how many payouts of each method wait because the bank does not take that method now,
-    /// and until when: once for each window.
+    /// When payouts begin to wait because the bank does not take their method now, logs how many
+    /// wait and until when.
     async fn log_waits(&mut self, app: &AppState) -> Result<(), Stopped> {
         let instant = app.store.clock.milliseconds() / 1000;
         let opens_at = |method: &PaymentMethod| self.settings.profile.opens_at(*method, instant);
@@ -159,7 +159,8 @@ impl Bank {
     }
 
     /// Marks the outcome of a payout as unknown if the bank has reported nothing final for
-    /// `unanswered_hours_max`. Such payouts are never sent again automatically.
+    /// `unanswered_hours_max` since its file was published. Such payouts are never sent again
+    /// automatically.
     async fn give_up_unanswered(
         &self,
         app: &AppState,
@@ -189,8 +190,8 @@ impl Bank {
     }
 }
 
-/// Marks the outcome of a payout that is with the bank as unknown. `false`, and nothing changes, if
-/// the payout has ended.
+/// Marks the outcome of a payout as unknown. `false`, and nothing changes, if the payout is no
+/// longer `processing`.
 fn mark_unknown(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -241,7 +242,8 @@ pub async fn compare(app: &AppState) -> bool {
             app.metrics.bank_comparisons.count("failed");
             tracing::error!(
                 ?failure,
-                "the book could not be compared with the bank's statements; tried again tomorrow"
+                "the book could not be compared with the bank's statements; tried again tomorrow, \
+                 or after an alarm"
             );
         }
     }
@@ -249,7 +251,7 @@ pub async fn compare(app: &AppState) -> bool {
 }
 
 /// Shows in the metrics how many files the agent has not taken, and for how long the oldest has
-/// waited. Ignores a folder that cannot be read, because the next turn fails for it too.
+/// waited. If the outbox cannot be read, the metrics keep their last values.
 fn show_outbox(app: &AppState, folders: &Folders) {
     let Ok((count, oldest)) = folders.untaken() else { return };
     let now_seconds = app.store.clock.milliseconds() / 1000;
@@ -295,9 +297,8 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
                 );
             }
         }
-        // After an alarm the operator needs a new comparison at once, not the next day. Compare
-        // also if a decision or a statement has changed what is compared, unless the last
-        // comparison failed.
+        // Compare at once after an alarm, for the operator. If a decision or a statement has
+        // changed what is compared, compare too, unless the last comparison failed.
         let outdated = app.store.read(Cost::Scan, |tx| Ok(kept::is_outdated(tx)?)).await;
         if turn.alarms_count > 0 || (is_compared && outdated.is_ok_and(|is_it| is_it)) {
             is_compared = compare(&app).await;

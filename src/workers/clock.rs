@@ -1,7 +1,7 @@
 //! Watches the machine's clock, from which the embedded store takes the time at its start. If
-//! somebody steps it while the service runs, the service goes on with its own time and reports the
-//! step. That time is stored every 30 s, so that a start notices a step made while the service was
-//! down.
+//! somebody steps the machine's clock while the service runs, the service goes on with its own time
+//! and reports the step. The service's time is stored every 30 s, so that a start notices a step
+//! that was made while the service was down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ const LOOK_SECONDS: u64 = 2;
 const STEP_MILLISECONDS_MIN: i64 = 2_000;
 /// After how many checks the service's time is stored.
 const LOOKS_PER_NOTE: u64 = 15;
-/// The expected time is the stored time plus what has passed since. If the time differs from it by
-/// less than this, that is no step.
+/// When the time is stored, a difference below this from the expected time is no step. The expected
+/// time is the one stored before plus what has passed since, as far as that is known.
 const NOTED_STEP_MILLISECONDS_MIN: i64 = 60_000;
 
 /// Name of the stored time, in Unix milliseconds.
@@ -33,8 +33,8 @@ const BOOT_NOTE: &str = "clock_boot";
 const LONGER_NOTE: &str = "clock_answers_longer";
 
 /// Stores the service's time, and acts on a step that was made while the service was down. Call
-/// this before the first request: otherwise a clock that was put forward could free idempotency
-/// keys. Does nothing on a shared store, whose time is the database's.
+/// this before the first request; otherwise idempotency keys could end too early after the clock
+/// was put forward. Does nothing on a shared store, whose time is the database's.
 pub async fn begin(app: &AppState) {
     if !app.store.is_shared() && !failpoint("clock_follows_the_machine") {
         note(app).await;
@@ -118,8 +118,8 @@ fn numbers<const N: usize>(text: &str) -> Option<[i64; N]> {
     numbers?.try_into().ok()
 }
 
-/// Compares the time with the stored one, and stores it. `moment` is the machine's uptime, if the
-/// system tells it.
+/// Compares the time with the stored one, acts on a step, and stores the time. `moment` is the
+/// machine's boot and uptime, if the system tells them.
 fn note_in(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -142,8 +142,8 @@ fn note_in(
     }
     let passed = moment.zip(last_moment).and_then(|(now, then)| now.milliseconds_since(&then));
     let step = last.map_or(0, |last| instant_milliseconds - last - passed.unwrap_or(0));
-    // Within one boot the uptime shows how much time has passed. Across boots it does not: then a
-    // later time may be right, and only an earlier one is a step.
+    // Within one boot the uptime shows how much time has passed. Across boots nothing shows that:
+    // then a later time may be right, and only an earlier one counts as a step.
     let is_step = step <= -NOTED_STEP_MILLISECONDS_MIN
         || (step >= NOTED_STEP_MILLISECONDS_MIN && passed.is_some());
     let step_milliseconds = if is_step { step } else { 0 };
@@ -153,7 +153,7 @@ fn note_in(
         tx.signal(Signal::Tasks);
         tx.signal(Signal::Deliveries);
     }
-    // An earlier extension holds as long as it would without the step.
+    // An earlier extension ends when it would end without the step.
     let instant_without_step = instant_milliseconds / 1000 - step_milliseconds / 1000;
     let mut answers_longer = longer
         .map(|[seconds, until]| (seconds, until))

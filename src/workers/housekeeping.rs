@@ -18,13 +18,13 @@ use crate::store::{Signal, Tx, idempotency};
 use crate::webhooks::worker as deliveries;
 use crate::{chaos, events, keys, payouts, staff};
 
-/// Rows that one purge removes, so that other writes never wait long for it.
+/// The most rows that one transaction of a purge removes, so that other writes do not wait long.
 const PURGED_ROWS_MAX: i64 = 500;
-/// Expired chaos reports that one purge removes, each with all its rows.
+/// Expired chaos reports that one transaction removes, each with all its rows.
 const PURGED_REPORTS_MAX: i64 = 1;
-/// Accounts whose events one transaction checks.
+/// The most accounts whose events one transaction checks, each in both modes.
 const ACCOUNTS_PURGED_MAX: usize = 100;
-/// Accounts whose oldest events are looked up in one statement.
+/// The most pairs of an account and a mode whose oldest events one statement looks up.
 const OLDEST_LOOKED_UP_MAX: i64 = 1_000;
 /// How long totals of payouts are kept after the end of their day or month.
 const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
@@ -33,15 +33,16 @@ const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
 const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
 /// How long the purger rests when there is nothing more to remove.
 const PURGE_SECONDS: u64 = 60;
-/// Addresses derived before the thread lets other work run.
+/// The most addresses of one pool that are derived before the thread lets other work run.
 const DERIVED_AT_ONCE: usize = 64;
-/// How often the pools of addresses are looked at, and how long after no indices could be reserved.
+/// How long the worker that derives addresses waits when no pool needs more for now, and how long
+/// when indices could not be reserved.
 const DERIVE_PAUSE: Duration = Duration::from_millis(20);
 const RESERVE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Reserves derivation indices in the store for each pool of addresses that needs more, each in a
-/// transaction of its own, because a pool may have none left. Logs a fault, and answers whether
-/// there was none.
+/// Reserves derivation indices in the store for each pool of addresses that needs more. Each pool
+/// has a transaction of its own, so that one without indices left does not stop the others. `false`
+/// if one failed, which is logged.
 pub async fn reserve_addresses(app: &AppState) -> bool {
     let mut is_done = true;
     for (place, ports) in app.services.all_ports().enumerate() {
@@ -67,7 +68,7 @@ pub async fn reserve_addresses(app: &AppState) -> bool {
     is_done
 }
 
-/// Derives the next batch of deposit addresses while the present one is used.
+/// Derives deposit addresses ahead, while those derived before are handed out.
 pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     while !is_stopped(&stop) {
         let pause = match reserve_addresses(&app).await {
@@ -96,8 +97,8 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut purger = Purger::default();
     let mut are_limits_noted = false;
     while !is_stopped(&stop) {
-        // Tried with each round until it succeeds. It also records that a limit is no longer
-        // configured. Without that, a limit that is set again later would count as in force all the
+        // Tried in each round until it succeeds once. This also records that a limit is no longer
+        // configured. Otherwise a limit that is set again later would count as in force all the
         // time.
         are_limits_noted = are_limits_noted || note_limits(&app).await;
         let more = purger.run_once(&app).await;
@@ -109,7 +110,7 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Stores since when the configured limits on payouts are in force. Answers whether it could.
+/// Stores since when the configured limits on payouts are in force. `false` if that failed.
 async fn note_limits(app: &AppState) -> bool {
     let limits = app.services.settings.payout_limits.clone();
     let note =
@@ -128,20 +129,19 @@ async fn note_limits(app: &AppState) -> bool {
 /// accounts in which nothing expires cost nothing.
 #[derive(Default)]
 pub struct Purger {
-    /// When to look at the events of each account and mode next, in Unix milliseconds; earliest
-    /// first.
+    /// When to look next at the events of each account and mode, in Unix milliseconds.
     looks: BTreeSet<(i64, Scope)>,
     /// Accounts up to this number are in `looks`.
     accounts_known: i64,
-    /// Numbers of requests for a second person's approval that could not be carried out at the last
-    /// check.
+    /// Numbers of the requests for a second person's approval that could not have been carried out
+    /// at the last check.
     declined_requests: BTreeSet<i64>,
 }
 
 impl Purger {
-    /// Ends requests for a second person's approval that are too old, or that could not be carried
-    /// out at this check and at the one before. `Err` if they cannot be listed; a request that
-    /// cannot be checked is logged, and the others are checked.
+    /// Has [`four_eyes::check`] end requests for a second person's approval that are too old, or
+    /// that nobody could approve any more. Fails if the requests cannot be listed. If one cannot be
+    /// checked, that is logged and the others are checked.
     async fn end_requests(&mut self, app: &AppState) -> Result<(), OperationError> {
         let pending = app.store.read(Cost::Point, |tx| Ok(four_eyes::rows::pending_numbers(tx)?));
         let pending = pending.await?;
@@ -170,9 +170,8 @@ impl Purger {
         Ok(())
     }
 
-    /// Removes some rows of each kind; answers whether there may be more. Each kind has a
-    /// transaction of its own, so that none becomes too long, however many accounts there are and
-    /// however slow the store is.
+    /// Removes some expired rows of each kind. Answers whether there may be more. Each kind has
+    /// transactions of its own, so that none becomes too long.
     pub async fn run_once(&mut self, app: &AppState) -> bool {
         let rows_max = PURGED_ROWS_MAX;
         let mut is_more =
@@ -185,7 +184,7 @@ impl Purger {
         is_more |=
             purged(app, rows_max, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
         is_more |= purged(app, rows_max, staff::purge).await;
-        // Chaos reports: all that have expired, because they are few. A key has at most one.
+        // All expired chaos reports are removed, because they are few: a key has at most one.
         while purged(app, PURGED_REPORTS_MAX, |tx, now| chaos::purge(tx, now)).await {}
         if let Err(failure) = self.end_requests(app).await {
             tracing::warn!(%failure, "requests for a second person could not be checked");
@@ -223,9 +222,8 @@ impl Purger {
 }
 
 impl Purger {
-    /// Removes expired events of each of these accounts in a transaction of its own, after one
-    /// transaction for all failed: an account whose events cannot be removed must not stop the
-    /// others.
+    /// Removes expired events of each of these accounts in a transaction of its own. Called after
+    /// one transaction for all of them failed, so that one account does not stop the others.
     async fn purge_events_apart(&mut self, app: &AppState, due: &[(i64, Scope)]) {
         for look in due {
             let scope = look.1;
@@ -247,8 +245,8 @@ impl Purger {
         }
     }
 
-    /// Plans when to look first at each account that is new to this process: when its oldest event
-    /// expires. This takes a few statements, however many accounts there are.
+    /// Plans the first look at each account that is new to this process: when its oldest event
+    /// expires.
     async fn take_up_accounts(&mut self, app: &AppState) -> Result<(), OperationError> {
         let count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await?;
         if count == self.accounts_known {
@@ -307,7 +305,7 @@ fn purge_events(
     Ok(looks)
 }
 
-/// Runs one purge; answers whether it removed as many as it may, so that there may be more.
+/// Runs one purge. Answers whether it removed as many rows as it may, so that there may be more.
 async fn purged(
     app: &AppState,
     count_max: i64,

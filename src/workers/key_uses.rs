@@ -1,5 +1,5 @@
-//! Once a minute and at its end, stores when this process last saw each API key used, so that no
-//! request has to write it.
+//! Stores when this process last saw each API key used, so that no request has to write that. Does
+//! so once a minute and when the process stops.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::keys;
 
 /// How often uses are stored. A killed process loses those since the last time.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
-/// Keys that one transaction writes.
+/// The most keys that one transaction writes.
 const KEYS_AT_ONCE: usize = 500;
-/// How long a stop waits until the last uses are stored. It does no harm to lose them.
+/// How long a stop waits for the last uses to be stored. Losing them does little harm.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(2);
 
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
@@ -28,7 +28,6 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
             _ = stop.changed() => {}
         }
     }
-    // If this fails, only the uses of the last minute are lost.
     let _ = tokio::time::timeout(STOP_WAIT_MAX, note(&app)).await;
 }
 

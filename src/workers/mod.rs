@@ -1,5 +1,5 @@
-//! Workers: what runs beside the requests. Most take due rows and do one thing with each. A worker
-//! may be stopped at any moment.
+//! Workers, which run beside the requests. Most of them take due rows and do one thing with each. A
+//! worker may be stopped at any moment. Chains and webhooks have workers in rooms of their own.
 
 pub mod account_look_ups;
 pub mod bank;

@@ -1,5 +1,5 @@
-//! Walks once through all senders and beneficiaries, and stores the words of their names. Earlier
-//! versions stored names without words, or with other words than today's.
+//! Walks once through all senders and beneficiaries, and adds the words of their names to the index
+//! that finds persons by name. Earlier versions stored names without words, or with other words.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::kernel::{Id, InternalId, ObjectKind, Scope, StoreError};
 use crate::store::{Tx, meta};
 use crate::{keys, name_words};
 
-/// Names whose words one transaction stores.
+/// The most names whose words one transaction stores.
 const NAMES_AT_ONCE: i64 = 200;
 /// Name of the stored position of the walk: the scope, whether its senders or beneficiaries are
-/// walked, and the last one of them. Change it when [`name_words::words`] finds other words, so
-/// that another walk begins. Before, it was `name_words_place`.
+/// walked, and the last one that is done. Whoever changes [`name_words::words`] changes this name
+/// too, so that another walk begins. It was `name_words_place` before.
 const PLACE: &str = "name_words_place_2";
 const DONE: &[u8] = b"done";
 
@@ -45,7 +45,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Stores the words of the next few names, and the position after them; answers whether all are
+/// Stores the words of the next names, and the position after them. Answers whether all names are
 /// done.
 pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let place = meta::read(tx, PLACE)?.unwrap_or_default();

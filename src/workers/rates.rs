@@ -55,7 +55,7 @@ pub async fn run(
     }
 }
 
-/// Polls once and keeps what is good.
+/// Polls once. Stores a good rate, or that the answers contradict the last one.
 pub async fn poll(store: &Store, rates: &HttpRates, metrics: &RateMetrics) {
     let count = |refusal: RateRefusal| metrics.refusals.count(refusal.as_str());
     let polled = rates.poll(store.clock.milliseconds().div_euclid(1000), &count).await;
@@ -68,13 +68,13 @@ pub async fn poll(store: &Store, rates: &HttpRates, metrics: &RateMetrics) {
     }
     let keep = move |tx: &mut dyn Tx, _: &mut Now| {
         match &polled {
-            // Noted with each poll: there are few of these, and one that fails is made up for.
+            // Noted again with each such poll, so a write that fails is made up for.
             Err(_) => rows::note_contradiction(tx, rows::LIVE_MARKET)?,
             Ok((rate, anchor)) => rows::save(tx, rows::LIVE_MARKET, rate, anchor)?,
         }
         Ok(())
     };
-    // What cannot be stored counts all the same: quotes use what is in memory.
+    // Quotes use the rate in memory, also if it could not be stored.
     if let Err(failure) = store.write(keep).await {
         tracing::error!(?failure, "the exchange rate could not be kept in the store");
     }

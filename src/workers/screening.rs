@@ -1,5 +1,6 @@
-//! Watches the sanctions lists. Every node reads changed files again. If the entries changed, one
-//! node screens all senders and active beneficiaries of live mode again.
+//! Watches the sanctions lists. Every node reads files that have changed. If the entries changed,
+//! one node walks over all senders and active beneficiaries of live mode and screens them again.
+//! Here "everybody" means these.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,15 +25,15 @@ use crate::{beneficiaries, senders};
 
 /// How often the files are checked.
 const LOOK_SECONDS: u64 = 60;
-/// How long after a change other nodes may still screen with the earlier lists: until their next
-/// check of the files, and as long again for transactions that they have begun by then.
+/// How long after this node has a change other nodes may still screen with the earlier lists: until
+/// their next check of the files, and as long again for transactions that they have begun by then.
 const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
 /// Senders or beneficiaries that one transaction screens, so that it never holds the write lane for
 /// long.
 pub const STEP_ROWS_MAX: i64 = 16;
 /// Name of the stored hash of the list entries with which everybody was last screened.
 const SCREENED_META: &str = "screened_lists";
-/// Name of the stored progress of the last walk over everybody, which every node can show.
+/// Name of the stored progress of the last walk over everybody. Every node can show it.
 const WALK_META: &str = "screening_walk";
 
 /// How far a walk over everybody has come.
@@ -42,14 +43,15 @@ pub struct ScreeningProgress {
     pub began_at: i64,
     /// The account that the walk is in, counted from 1.
     pub account_number: i64,
-    /// Whether it is at the account's beneficiaries; the senders are done then.
+    /// Whether the walk is at the account's beneficiaries. If so, the account's senders are done.
     pub is_beneficiaries: bool,
     /// Senders and beneficiaries that are done.
     pub count: i64,
-    /// When the last one that is done was created, in Unix seconds. An account's senders are walked
-    /// in that order, then its beneficiaries; `None` at the beginning of either.
+    /// When the last one that is done was created, in Unix seconds. A walk takes an account's
+    /// senders in the order of their creation, and then its beneficiaries. `None` at the beginning
+    /// of either.
     pub reached: Option<i64>,
-    /// Unix seconds; `None` while it runs, or if it was cut short.
+    /// Unix seconds; `None` while the walk runs, or if it was cut short.
     pub ended_at: Option<i64>,
 }
 
@@ -65,7 +67,7 @@ impl ScreeningProgress {
         }
     }
 
-    /// Stores where a walk continues after a step.
+    /// Stores where a walk continues after a step, or with `None` that it has ended.
     fn keep(&mut self, tx: &mut dyn Tx, now: &Now, walk: Option<Walk>) -> Result<(), StoreError> {
         match walk {
             None => self.ended_at = Some(now.instant()),
@@ -107,7 +109,7 @@ impl Walk {
     }
 }
 
-/// Screens up to `rows_max` senders or beneficiaries again and answers where to continue; `None` at
+/// Screens up to `rows_max` senders or beneficiaries again. Answers where to continue; `None` at
 /// the end. Running a step twice does no harm.
 pub fn step(
     tx: &mut dyn Tx,
@@ -229,7 +231,8 @@ pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
     Ok(meta::read(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
 }
 
-/// Reads changed files every minute. Runs on every node, because each screens with its own copy.
+/// Checks the files every minute, and reads those that have changed. Runs on every node, because
+/// each node screens with its own copy of the lists.
 pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
     app.metrics.list_age_seconds_max.set(lists.age_seconds_max());
@@ -252,7 +255,7 @@ pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 /// Screens everybody in live mode again if the entries changed, or if a walk was interrupted.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
-    // A node that takes the worker over must not walk with entries older than its predecessor's.
+    // When a node takes this worker over, its own copy may be older than its predecessor's.
     reload(&lists, &app.metrics).await;
     let mut walked = None;
     while !is_stopped(&stop) {
@@ -301,7 +304,7 @@ type Walked = Option<([u8; 32], Instant)>;
 /// When to walk over everybody with entries that are new since the last complete walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
-    /// Not now: this worker has walked, and other nodes may not have the entries yet.
+    /// Not now: this worker has walked, and other nodes may not have the new entries yet.
     Later,
     /// Now.
     Walk {
@@ -635,7 +638,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn an_identification_that_is_no_text_is_told_and_not_left_out() {
+    async fn an_identification_that_is_no_text_is_an_error() {
         let stage = Stage::new("own-1,Zubin Tarkhad,,1980,IN,,\n").await;
         let id = stage.sender("Asha Kulkarni").await;
         let mut sender = stage.found_sender(id).await;
@@ -649,13 +652,13 @@ mod tests {
         let question = senders::screening_question(&sender, &services).unwrap();
         assert_eq!(question.identifiers, ["Z1234567"]);
         assert!(senders::open_identification(&sender, &services).unwrap().is_some());
-        // Damaged: it opens, and is no text.
+        // It opens, but is not UTF-8.
         sender.identification_sealed = Some(sealed(b"Z12\xFF4567"));
-        for told in [
+        for read in [
             senders::screening_question(&sender, &services).map(|_| ()),
             senders::open_identification(&sender, &services).map(|_| ()),
         ] {
-            let error = told.unwrap_err().to_string();
+            let error = read.unwrap_err().to_string();
             assert!(error.contains("a sender's identification cannot be read"), "{error}");
         }
     }
@@ -682,8 +685,7 @@ mod tests {
             senders::refusal_if_not_eligible(&stage.found_sender(listed).await).is_none()
                 && stage.open().await.is_empty()
         );
-        // The same entry, read again, does not undo the clearance; another entry's change does not
-        // either.
+        // Neither a new walk nor a change of another entry undoes the clearance.
         stage.walk().await;
         assert_eq!(
             stage.replace("own-1,Zubin Tarkhad,,1980,IN,,other note\nown-9,Nobody Other,,,,,\n"),
@@ -691,13 +693,12 @@ mod tests {
         );
         stage.walk().await;
         assert_eq!(stage.found_sender(listed).await.screening, Screening::Clear);
-        // Its content changed: it is open again.
+        // The entry changed, so the hit is open again.
         stage.replace("own-1,Zubin Tarkhad,Zubeen Tarkhad,1980,IN,,\n");
         stage.walk().await;
         assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
         assert_eq!(stage.open().await.len(), 1);
-        // A refusal stays, also when the list drops the entry; without it the sender would be clear
-        // again.
+        // A refusal stays even if the list drops the entry.
         stage.decide(listed.any(), OperatorDecision::Refuse).await.unwrap();
         stage.replace("own-1,Somebody New,,,,,\n");
         stage.walk().await;
@@ -758,8 +759,8 @@ mod tests {
             0
         );
 
-        // The lists change between the question and the transaction: it compares with what is
-        // there.
+        // The lists change between the question and the transaction, so the transaction compares
+        // with the new lists.
         let asked = ScreeningQuestion::person("Zubin Tarkhad");
         stage.lists.screen_ahead(vec![asked]).await;
         stage.replace("own-4,Zubin Tarkhad,,,,,\n");
@@ -801,7 +802,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn hits_that_were_not_shown_yet_come_up_when_those_before_are_cleared() {
+    async fn hits_beyond_the_maximum_are_shown_once_the_first_are_cleared() {
         let stage = Stage::new("own-0,Somebody Else,,,,,\n").await;
         let free = stage.beneficiary("Zubin Tarkhad", None).await;
         let list: String =
@@ -829,7 +830,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_possible_beneficiary_waits_and_a_confirmed_one_is_rejected() {
+    async fn a_beneficiary_waits_after_a_possible_match_and_is_rejected_after_a_confirmed_one() {
         let stage = Stage::new("own-1,Zubin Tarkhad,,1980-05-06,IN,,\n").await;
         let free = stage.beneficiary("Asha Kulkarni", None).await;
         assert_eq!(stage.found(free).await.status, BeneficiaryStatus::Active);
@@ -845,7 +846,7 @@ mod tests {
             (rejected.status, rejected.payouts_disabled_reason),
             (BeneficiaryStatus::Rejected, Some(PayoutsDisabledReason::ComplianceHold))
         );
-        // Cleared, the bank is still asked.
+        // After the clearance the account is still verified.
         stage.decide(possible.any(), OperatorDecision::Approve).await.unwrap();
         assert_eq!(stage.found(possible).await.status, BeneficiaryStatus::Verifying);
         stage.check(possible).await;
@@ -853,7 +854,7 @@ mod tests {
         let refused = stage.beneficiary("Zubin  Tarkhad", None).await;
         stage.decide(refused.any(), OperatorDecision::Refuse).await.unwrap();
         assert_eq!(stage.found(refused).await.status, BeneficiaryStatus::Rejected);
-        // An active one that a new list names is not paid until the operator decides.
+        // A new list names an active beneficiary: it is not paid until the operator decides.
         stage.replace("own-1,Zubin Tarkhad,,1980-05-06,IN,,\nown-2,Asha Kulkarni,,,,,\n");
         stage.walk().await;
         let stopped = stage.found(free).await;
@@ -946,7 +947,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn lists_are_reloaded_whole_or_not_at_all_and_their_age_is_told() {
+    async fn lists_are_reloaded_whole_or_not_at_all_and_must_not_be_old() {
         let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
         assert_eq!(stage.lists.reload_if_changed(), Ok(Reload::Unchanged));
         let before = stage.lists.content_hash();
@@ -961,11 +962,10 @@ mod tests {
         assert_eq!(
             (stage.lists.content_hash(), stage.lists.matcher().entries_count()),
             (before, 1),
-            "the one before stays"
+            "the earlier list stays"
         );
         assert!(stage.lists.why_not_live(0).unwrap().contains("screening.ofac_directory"));
-        // All three lists from the fixtures; they are as old as their files, and the UN's as old as
-        // it says.
+        // All three lists from the fixtures. A list is as old as its file; the UN's gives its date.
         let fixtures =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/screening");
         let source = ScreeningSource {
@@ -1011,27 +1011,26 @@ mod tests {
         }
     }
 
-    /// The stored progress says how far a walk has come, and when it ended.
     #[tokio::test]
-    async fn a_walk_tells_how_far_it_has_come() {
+    async fn a_walk_stores_how_far_it_has_come() {
         let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
         assert_eq!(stage.write(|tx, _, _| progress(tx)).await, None);
         for number in 0..5 {
             stage.sender(&format!("Sender {number}")).await;
         }
-        let (mut place, mut told) = (Some(Walk::begin(Mode::Test)), ScreeningProgress::begin(7));
+        let (mut place, mut last) = (Some(Walk::begin(Mode::Test)), ScreeningProgress::begin(7));
         let mut counts = Vec::new();
         while let Some(walk) = place {
-            let before = told.clone();
+            let before = last.clone();
             let stepped = stage.write(move |tx, now, services| {
-                let mut told = before.clone();
+                let mut progress = before.clone();
                 let place = step(tx, now, services, walk, 2)?;
-                told.keep(tx, now, place)?;
-                Ok((place, told))
+                progress.keep(tx, now, place)?;
+                Ok((place, progress))
             });
-            (place, told) = stepped.await;
+            (place, last) = stepped.await;
             let kept = stage.write(|tx, _, _| progress(tx)).await.unwrap();
-            assert_eq!(kept, told);
+            assert_eq!(kept, last);
             counts.push((kept.count, kept.is_beneficiaries, kept.reached.is_some()));
             assert_eq!(kept.ended_at.is_some(), place.is_none());
         }

@@ -26,8 +26,8 @@ const TASKS_SECONDS_MAX: u64 = 2;
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long after a failure a task is tried again.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
-/// How long after a conflict with another transaction a task is tried again. That transaction will
-/// have ended by then.
+/// How long after a conflict with another transaction a task is tried again. By then that
+/// transaction has most likely ended.
 const CONFLICT_RETRY_MILLISECONDS: i64 = 250;
 
 /// Runs tasks that are due, oldest first, each in a savepoint of its own: up to `tasks_max`, and
@@ -52,9 +52,9 @@ pub fn run_due(
     Ok(count)
 }
 
-/// Postpones the first due task, after a transaction with only this task failed. A task's own
-/// failure does not fail its transaction, so the task took too long. Other tasks must not wait for
-/// it.
+/// Postpones the first due task after a transaction with only this task failed, so that other tasks
+/// do not wait for it. A task's own failure does not fail its transaction, so the task took too
+/// long.
 fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
     for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
         tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one \
@@ -78,8 +78,8 @@ fn run_one(
     }
 }
 
-/// Runs a task so that a failure undoes only that task, which is then postponed and logged. Only an
-/// unavailable store fails the whole transaction.
+/// Runs a task. A failure is logged, undoes only this task and postpones it. But if the store is
+/// unavailable, the whole transaction fails.
 fn run_apart(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -128,8 +128,8 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
                     );
                     wait_milliseconds = tasks::LOOK_MILLISECONDS_MAX;
                     if tasks_max == 1 {
-                        // If the store does not answer at all, this fails too, and the task stays
-                        // first.
+                        // If the store does not answer at all, this fails too, and the task keeps
+                        // its due time.
                         let _ = app.store.write(put_off_first).await;
                     }
                     tasks_max = 1;
@@ -138,7 +138,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait_milliseconds.unsigned_abs())) => {}
-            // A task that was just written may be due before the one that this waits for.
+            // A task that was just written may be due before the next one that was found.
             () = app.store.signals.tasks.notified() => {}
             _ = stop.changed() => {}
         }

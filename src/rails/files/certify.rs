@@ -11,7 +11,7 @@ use super::values::{AccountNumber, EndToEndId, MessageId, Utr};
 use crate::kernel::Money;
 use crate::rails::port::PaymentMethod;
 
-/// What was read so far, and what it shows about the profile that the bank needs.
+/// What was read so far, and what this shows about the profile that the bank needs.
 pub struct Certification {
     format: FileFormatRef,
     profile: BankProfile,
@@ -21,11 +21,11 @@ pub struct Certification {
     pub refused_count: usize,
     pub reports_count: usize,
     pub unread_count: usize,
-    /// Our payments that were made according to the files, and for each whether any report gives
-    /// its reference.
+    /// Our payments that were made according to the files, each with whether any report gives its
+    /// reference.
     payments: BTreeMap<EndToEndId, bool>,
-    /// Reports of our payments that give no reference, with the texts that could be one, by
-    /// element.
+    /// Reports of our payments that give no reference, or several, with the texts that could be
+    /// one, by element.
     missing: Vec<(EndToEndId, Vec<(ReferenceElement, Utr)>)>,
     /// Versions of pain.001 that status reports name.
     versions: Vec<Pain001>,
@@ -162,8 +162,8 @@ impl Certification {
         )
     }
 
-    /// Which reference would be used, and in which element it is. `paid_id` is our payment, if the
-    /// report says that it was made. The method follows from the amount, because a sample does not
+    /// Which reference would be used, and which element has it. `paid_id` is our payment, if the
+    /// report says that it was made. The method is taken from the amount, because a sample does not
     /// say which payments are book transfers.
     fn reference(
         &mut self,
@@ -189,15 +189,15 @@ impl Certification {
         }
     }
 
-    /// The elements that would give the missing references. The first gives the most, and each
-    /// further one gives the most of those that are still missing. A text that several payments
+    /// The elements that would give the missing references. The first gives the most of them, and
+    /// each further one the most of those that are then still missing. A text that several payments
     /// share is no reference.
     fn elements_for_missing(&self) -> Vec<ReferenceElement> {
         let is_shared = |id: EndToEndId, utr: &Utr| {
             let others = self.missing.iter().filter(|(other, _)| *other != id);
             others.flat_map(|(_, candidates)| candidates).any(|(_, other)| other == utr)
         };
-        // A payment whose reference another report gives is left out.
+        // A payment counts only if no report gives its reference.
         let is_unreferenced = |id: &EndToEndId| self.payments.get(id) != Some(&true);
         let mut remaining: Vec<Vec<ReferenceElement>> = self
             .missing
@@ -222,8 +222,7 @@ impl Certification {
     }
 
     /// The settings of `[bank.profile]` that the files suggest, each as a whole line that replaces
-    /// the current one: those that would read more of the files, and the version of pain.001 that
-    /// the bank names.
+    /// the current one.
     pub fn proposal(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let missing = self.elements_for_missing();
@@ -377,7 +376,7 @@ mod tests {
         assert_eq!(summary[4], "[bank.profile]");
         assert_eq!(summary[5], "reference_elements = [\"AcctSvcrRef\"]");
         assert_eq!(summary[6], "debit_account_masks = [\"XXXXXXXXXX5566\"]");
-        // With what it proposed, every payment has its reference.
+        // With the proposed profile, every payment has its reference.
         let table = toml::from_str::<ProfileTable>(&found.proposal().join("\n")).unwrap();
         let mut found = Certification::new(FileFormatRef(&Iso20022), table.try_into().unwrap());
         found.file("a.xml", file.as_bytes());
@@ -446,7 +445,7 @@ mod tests {
         found.file("a.xml", status.as_bytes());
         let summary = found.summary();
         assert!(summary[0].ends_with("payments of ours: 1, with a UTR: 0"), "{summary:?}");
-        assert!(summary[1].starts_with("1 payment has no UTR"), "the control: {summary:?}");
+        assert!(summary[1].starts_with("1 payment has no UTR"), "{summary:?}");
         found.file("b.xml", notification.as_bytes());
         let summary = found.summary();
         assert!(summary[0].ends_with("payments of ours: 1, with a UTR: 1"), "{summary:?}");

@@ -89,12 +89,14 @@ const fn is_invisible(letter: char) -> bool {
 }
 
 impl Characters {
-    /// A text in these characters, with single spaces. `Neft` writes accented letters and letters
-    /// of India's scripts in plain Latin letters, and a few signs as similar ones (`&` as "and").
-    /// It drops invisible characters, and writes anything else that NEFT lacks as a space. It also
-    /// removes slashes, hyphens and colons at the start, and turns slashes in a row into one.
-    /// `Latin` replaces only characters that ISO-8859-1 lacks, by what `Neft` writes for them.
-    /// `Unicode` replaces only control characters. Writing the result again changes nothing.
+    /// A text in these characters, with single spaces. Writing the result again changes nothing.
+    ///
+    /// - `Neft` writes accented letters and letters of India's scripts in plain Latin letters, and
+    ///   a few signs as similar ones (`&` as "and"). It drops invisible characters, and combining
+    ///   marks that stand alone. It writes anything else that NEFT lacks as a space. It also
+    ///   removes slashes, hyphens and colons at the start, and turns slashes in a row into one.
+    /// - `Latin` replaces only what ISO-8859-1 lacks (`is_latin`), by what `Neft` writes for it.
+    /// - `Unicode` replaces only control characters, by spaces.
     pub fn write(self, text: &str) -> String {
         let plain = match self {
             Characters::Neft => without_odd_signs(&neft(text)),
@@ -115,12 +117,13 @@ impl Characters {
     }
 }
 
-/// Whether ISO-8859-1 has a character; its control characters are left out.
+/// Whether a character is one of ISO-8859-1, without control characters, the no-break space and the
+/// soft hyphen.
 fn is_latin(letter: char) -> bool {
     matches!(letter, ' '..='~' | '\u{A1}'..='\u{AC}' | '\u{AE}'..='\u{FF}')
 }
 
-/// A text in the characters of ISO-8859-1: what that lacks is written as for NEFT.
+/// A text in the characters of ISO-8859-1. A character that this lacks is written as for NEFT.
 fn latin(text: &str) -> String {
     let (mut out, mut other) = (String::with_capacity(text.len()), String::new());
     for letter in text.nfc() {
@@ -155,8 +158,8 @@ fn neft(text: &str) -> String {
     out
 }
 
-/// A text of NEFT without the signs that mean something else to some systems: a slash, a hyphen or
-/// a colon at the start, and two slashes together.
+/// A text of NEFT without the signs that have another meaning in some systems: slashes, hyphens and
+/// colons at the start, and two slashes together.
 fn without_odd_signs(text: &str) -> String {
     let mut out = text.replace("//", "/");
     while out.contains("//") {

@@ -6,11 +6,11 @@ use super::folders::FILE_BYTES_MAX;
 use super::format::FileError;
 
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
-/// The bytes of a gzip member's header without its optional parts, and of its trailer.
+/// The number of bytes of a gzip member's header without its optional parts, and of its trailer.
 const GZIP_HEADER_BYTES: usize = 10;
 const GZIP_TRAILER_BYTES: usize = 8;
 const UTF8_BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
-/// The characters 0x80 to 0x9F of Windows-1252; a space stands for the five that it does not have.
+/// The characters 0x80 to 0x9F of Windows-1252, with spaces for the five that it lacks.
 const WINDOWS_1252_HIGH: [char; 32] = [
     '€', ' ', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', ' ', 'Ž', ' ', ' ', '‘', '’',
     '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', ' ', 'ž', 'Ÿ',
@@ -136,8 +136,8 @@ fn decode_table(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     Ok(text)
 }
 
-/// The text of a file that begins as UTF-16 does: with a byte order mark, or with an ASCII
-/// character.
+/// The text of a file that begins as UTF-16 does: with a byte order mark, or with a printable ASCII
+/// character in two bytes.
 fn utf16(bytes: &[u8]) -> Option<Result<String, FileError>> {
     match bytes {
         [0xFE, 0xFF, rest @ ..] => Some(decode_utf16(rest, true)),
@@ -187,16 +187,16 @@ fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Result<String, FileError> 
     }
 }
 
-/// A single-byte encoding. A file that says ISO-8859-1 is read as Windows-1252, which has all its
-/// letters.
+/// A single-byte encoding. A file that names ISO-8859-1 is read as Windows-1252, which has all
+/// letters of ISO-8859-1.
 #[derive(Clone, Copy)]
 enum DeclaredEncoding {
     Windows1252,
     Latin9,
 }
 
-/// The names of these encodings in a declaration. The first match counts, so a name comes before
-/// one that it contains.
+/// The names of these encodings in a declaration. The first match counts, so a name comes before a
+/// shorter one that is part of it.
 const DECLARED_NAMES: &[(&str, DeclaredEncoding)] = &[
     ("iso-8859-15", DeclaredEncoding::Latin9),
     ("iso-8859-1", DeclaredEncoding::Windows1252),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrapping_gives_the_same_text() {
+    fn every_encoding_and_packing_gives_the_same_text() {
         let wanted = "<?xml version=\"1.0\"?><A>é 1</A>";
         let (little, big) = utf16(wanted);
         for bytes in [
@@ -254,8 +254,7 @@ mod tests {
         }
         let latin = b"<?xml version='1.0' encoding='ISO-8859-1'?><A>\xE9</A>";
         assert!(text(latin).unwrap().ends_with("<A>é</A>"));
-        assert!(text(b"<A>\xE9</A>").is_err(), "what is not declared is UTF-8");
-        // The euro and the letters of French and Finnish take the place of eight signs.
+        assert!(text(b"<A>\xE9</A>").is_err(), "without a declaration it must be UTF-8");
         let latin9 = b"<?xml version='1.0' encoding='ISO-8859-15'?>\
             <A>\xA4 \xA6\xA8\xB4\xB8\xBC\xBD\xBE \xA3\xE9</A>";
         assert!(text(latin9).unwrap().ends_with("<A>€ ŠšŽžŒœŸ £é</A>"));
@@ -280,7 +279,7 @@ mod tests {
         ] {
             assert_eq!(text_of_table(&bytes).unwrap(), wanted);
         }
-        assert!(text_of_table(b"PK\x03\x04\0\0a,b\n").is_err(), "a spreadsheet is no table");
+        assert!(text_of_table(b"PK\x03\x04\0\0a,b\n").is_err(), "a packed spreadsheet is no text");
         assert!(text_of_table(&[0xFF, 0xFE, b'a']).unwrap_err().is_truncated);
     }
 

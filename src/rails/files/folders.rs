@@ -1,10 +1,10 @@
-//! Drop folders: `outbox` holds files for the bank, `inbox` files from it; an SFTP or host-to-host
-//! agent serves both.
+//! The folders for the bank's files: `outbox` holds files for the bank, `inbox` files from the
+//! bank. An SFTP or host-to-host agent empties `outbox` and fills `inbox`.
 //!
 //! A file appears in `outbox` whole or not at all: it is written and made durable in `staging`,
-//! which no agent serves, and then renamed. Incoming files are moved to `archive`, or to `refused`
-//! beside a note that says why. They hold personal data, so only the service's user may read them
-//! there.
+//! which no agent uses, and then renamed. A file from the bank is moved to `archive` once it is
+//! applied, or to `refused`, beside a note that says why. Such files hold personal data, so only
+//! the service's user may read them there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endings of files that an agent is still writing.
 const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
-/// The most files of a folder that are handled in one pass.
+/// The most files of a folder that one pass handles.
 pub const FOLDER_FILES_MAX: usize = 1_000;
 /// How long a file without its end may stay unchanged, in seconds, before it counts as cut off
 /// rather than growing.
@@ -31,8 +31,8 @@ pub struct Folders {
     pub staging: PathBuf,
 }
 
-/// A file of the inbox as it was found. If it is found unchanged later, nobody is writing it any
-/// more.
+/// A file of the inbox as it was found. A file that a later look finds unchanged counts as
+/// complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxFile {
     pub name: String,
@@ -41,24 +41,24 @@ pub struct InboxFile {
 }
 
 impl InboxFile {
-    /// Whether the file has not changed for more than [`GROWING_SECONDS_MAX`], so that nobody is
-    /// writing it any more.
+    /// Whether the file has not changed for more than [`GROWING_SECONDS_MAX`].
     pub fn is_at_rest(&self, now: SystemTime) -> bool {
         now.duration_since(self.modified)
             .is_ok_and(|age| age > Duration::from_secs(GROWING_SECONDS_MAX))
     }
 }
 
-/// Makes a folder. The agent's group may use the folders that the agent serves. The others, whose
-/// files hold account numbers, are for the service's user alone.
+/// Makes a folder if it is missing. The group may use the folders that an agent serves. The others,
+/// whose files hold account numbers, are for the service's user alone.
 fn make(path: &Path, is_served: bool) -> Result<(), String> {
     let mode = if is_served { 0o770 } else { 0o700 };
     let made = fs::DirBuilder::new().recursive(true).mode(mode).create(path);
     made.map_err(|error| format!("the bank's folder {} cannot be made: {error}", path.display()))
 }
 
-/// Sets mode 0600, so that only the service's user can read a kept file. One that belongs to the
-/// agent's user stays as it is: the folder around it is closed to others.
+/// Sets mode 0600, so that only the service's user can read a kept file. For a file that belongs to
+/// the agent's user this fails. That does no harm, because the folder around it is closed to
+/// others.
 fn close_to_others(path: &Path) {
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
 }
@@ -67,7 +67,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The name under which a file is kept, cut to a length that every file system accepts.
+/// The name under which a file is kept, cut to a length that file systems accept.
 fn kept_name(name: &str, prefix: &str) -> String {
     const NAME_BYTES_MAX: usize = 200;
     let end = (0..=name.len().min(NAME_BYTES_MAX))
@@ -77,7 +77,7 @@ fn kept_name(name: &str, prefix: &str) -> String {
     format!("{prefix}-{}", name.get(..end).unwrap_or_default())
 }
 
-/// Whether a file can be written into a folder, by writing one. `Err` says why not.
+/// Tries whether a file can be written into a folder. `Err` says why not.
 pub fn check_writable(folder: &Path) -> Result<(), String> {
     let probe = folder.join(format!(".hundi-probe-{}", std::process::id()));
     let tried = OpenOptions::new()
@@ -93,16 +93,15 @@ pub fn check_writable(folder: &Path) -> Result<(), String> {
 }
 
 impl Folders {
-    /// Whether files for the bank can be written, and files from it moved away. `Err` names the
-    /// folder.
+    /// Tries whether files can be written into each of the folders. `Err` names the folder.
     pub fn check_writable(&self) -> Result<(), String> {
         [&self.staging, &self.outbox, &self.inbox, &self.archive, &self.refused]
             .into_iter()
             .try_for_each(|folder| check_writable(folder))
     }
 
-    /// Opens the folders below `root` and makes those that are missing. They have to lie on one
-    /// file system, because only there a rename is atomic.
+    /// Opens the folders below `root` and makes those that are missing. `Err` if they are not on
+    /// one file system, because between file systems no rename is possible.
     pub fn open(root: &Path) -> Result<Folders, String> {
         let folders = Folders {
             outbox: root.join("outbox"),
@@ -133,8 +132,7 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Writes a file into `staging` and makes it durable. Replaces what an interrupted attempt left
-    /// there.
+    /// Writes a file into `staging` and makes it durable. Replaces a file of this name.
     pub fn stage(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -149,7 +147,7 @@ impl Folders {
     pub fn is_staged(&self, name: &str) -> io::Result<bool> {
         self.staging.join(name).try_exists()
     }
-    /// Removes a staged file that will not be sent; does nothing if it is not there.
+    /// Removes a file from `staging`, if it is there.
     pub fn unstage(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.staging.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -171,7 +169,7 @@ impl Folders {
         sync_folder(&self.staging)
     }
     /// How many files in `outbox` the agent has not taken, and when the oldest was written, in Unix
-    /// seconds. At most `FOLDER_FILES_MAX` are looked at.
+    /// seconds. Looks at no more than `FOLDER_FILES_MAX` files.
     pub fn untaken(&self) -> io::Result<(i64, Option<i64>)> {
         let (mut count, mut oldest) = (0, None);
         for entry in fs::read_dir(&self.outbox)?.take(FOLDER_FILES_MAX) {
@@ -223,7 +221,7 @@ impl Folders {
         faults
     }
 
-    /// The group of a new file for the bank.
+    /// The group that a new file in `staging` gets. `None` if no file can be written there.
     fn group_of_new_files(&self) -> Option<u32> {
         let probe = self.staging.join(format!(".hundi-probe-{}", std::process::id()));
         let made = OpenOptions::new().write(true).create(true).truncate(true).open(&probe).ok()?;
@@ -276,8 +274,7 @@ impl Folders {
             .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
-    /// Moves a file that was applied from `inbox` to `archive`. `prefix` keeps its name apart from
-    /// those of other files.
+    /// Moves a file from `inbox` to `archive`. `prefix` makes its name there unlike other files'.
     pub fn archive(&self, name: &str, prefix: &str) -> io::Result<()> {
         let kept = self.archive.join(kept_name(name, prefix));
         fs::rename(self.inbox.join(name), &kept)?;
@@ -285,7 +282,7 @@ impl Folders {
         sync_folder(&self.archive)?;
         sync_folder(&self.inbox)
     }
-    /// Moves a file that was not accepted from `inbox` to `refused`, beside a note that says why.
+    /// Moves a file from `inbox` to `refused`, beside a note that says why.
     pub fn refuse(&self, name: &str, prefix: &str, reason: &str) -> io::Result<()> {
         let name_kept = kept_name(name, prefix);
         let note_path = self.refused.join(format!("{name_kept}.reason.txt"));
@@ -401,10 +398,10 @@ mod tests {
         set(&folders.outbox, 0o750);
         set(&folders.inbox, 0o777);
         set(&folders.archive, 0o705);
-        let told = folders.agent_faults();
-        assert_eq!(told.len(), 3, "{told:?}");
-        for (told, wanted) in told.iter().zip(["outbox has mode 0750", "inbox", "archive"]) {
-            assert!(told.starts_with(wanted), "{told}");
+        let faults = folders.agent_faults();
+        assert_eq!(faults.len(), 3, "{faults:?}");
+        for (fault, wanted) in faults.iter().zip(["outbox has mode 0750", "inbox", "archive"]) {
+            assert!(fault.starts_with(wanted), "{fault}");
         }
         assert_eq!(folders.untaken().unwrap(), (0, None));
         fs::write(folders.outbox.join("a.xml"), "x").unwrap();

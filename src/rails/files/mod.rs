@@ -1,17 +1,17 @@
 //! What bank rails that exchange files have in common.
 //!
-//! A file for the bank is published at most once, and a file from the bank takes effect once. An
-//! SFTP or host-to-host agent, or a person with a browser, carries the files. The worker is
-//! `workers::bank`.
+//! `workers::bank` is the worker that writes and reads the files. It publishes a file for the bank
+//! at most once, and applies a file from the bank once. An SFTP or host-to-host agent, or a person
+//! with a browser, carries the files to the bank and back.
 //!
 //! - Settings: `settings` reads the table `[bank]` and has the trait `FileFormat`, which writes
-//!   payment files and reads reports. `profile` says how a bank's files differ, with `characters`
-//!   and `scripts_of_india` for names, and `windows` for the bank's hours.
+//!   payment files and reads reports. `profile` says how a bank's files differ from the defaults,
+//!   with `characters` and `scripts_of_india` for names, and `windows` for the bank's hours.
 //! - Files: `folders` publishes and collects them, `encoding` turns incoming ones into text.
-//!   `format` and `values` have the types of what is written, `reports` those of what is read.
-//! - Meaning: `references` finds the clearing system's reference in a report, `reasons` has the
-//!   tables of codes.
-//! - State: `rail` is the rail, and `rows` keeps the journal of what was sent and read.
+//!   `format` has the types of what is written, `reports` those of what is read, and `values` the
+//!   values in both.
+//! - Meaning: `references` finds the payment's UTR in a report, `reasons` has the tables of codes.
+//! - State: `rail` queues the instructions, and `rows` keeps the journal of what was sent and read.
 //! - `certify` explains a bank's sample files.
 
 pub mod certify;

@@ -94,7 +94,7 @@ impl FileNumber {
     const fn max(self) -> i64 {
         10_i64.pow(self.digits as u32) - 1
     }
-    /// The number in a pattern of a file's name; `None` where it has none.
+    /// The number in the pattern of a file's name; `None` if the pattern has none.
     fn of(pattern: &str) -> Option<FileNumber> {
         [true, false]
             .into_iter()
@@ -156,7 +156,7 @@ pub struct MethodProfile {
 /// How a bank's files differ from the defaults, with every value checked.
 #[derive(Clone, Debug)]
 pub struct BankProfile {
-    /// The version of the payment files.
+    /// The version of pain.001 that is written.
     pub pain_001: Pain001,
     /// The bank's name for its customer, in the header of a payment file.
     pub customer_id: Option<String>,
@@ -179,10 +179,8 @@ pub struct BankProfile {
     pub regulatory_reporting: bool,
     /// The text that tells the beneficiary's bank that the money came from abroad.
     pub remittance_text: String,
-    /// The elements in which the bank writes the UTR, the most reliable first. In these and in the
-    /// clearing system's element, any 10 to 22 letters and digits count as a UTR if at least one is
-    /// a digit. After a label, at least one must also be a letter. Elsewhere a UTR needs a known
-    /// form (`Utr::has_known_form`).
+    /// The elements in which the bank writes the UTR, the most reliable first
+    /// (`References::utr`).
     pub reference_elements: Vec<ReferenceElement>,
     /// Other ways in which the bank writes the debit account; `X`, `x`, `*` and `#` stand for any
     /// character.
@@ -195,7 +193,7 @@ pub struct BankProfile {
 
 /// The characters of a mask that stand for any character.
 pub const MASK_CHARACTERS: &[char] = &['X', 'x', '*', '#'];
-/// How many characters a mask has to show at least.
+/// The fewest characters that a mask has to show.
 const MASK_SHOWN_MIN: usize = 3;
 
 /// Whether a mask shows as many characters as it has to.
@@ -203,7 +201,8 @@ pub fn shows_enough(mask: &str) -> bool {
     mask.chars().filter(|character| !MASK_CHARACTERS.contains(character)).count() >= MASK_SHOWN_MIN
 }
 
-/// Reads a setting that is one word of a list. `Err` names the setting and the list.
+/// Reads a setting that is one word of a list, or takes `default` if it is missing. `Err` names the
+/// setting and the list.
 fn word<T>(
     what: &str,
     text: Option<&str>,
@@ -389,9 +388,9 @@ fn calendar(
     Ok(Calendar { holidays, closed_saturdays })
 }
 
-/// Checks the pattern of a payment file's name: every file must get a name that no other file of
-/// its year has, by `{id}` or by a running number. From a name with `{id}` the file's identity can
-/// be read back; a file with a number is found in the journal.
+/// Checks the pattern of a payment file's name. `{id}` or a running number must make the name
+/// different from those of all other files of the year. The identity can be read back from a name
+/// with `{id}` and without a number. A file with a number is found in the journal by its name.
 fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<String, String> {
     let mut rest = pattern.clone();
     for placeholder in PLACEHOLDERS {
@@ -410,7 +409,7 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
     let customer_id = customer_id.unwrap_or_default();
     let has_customer_id = !pattern.contains("{customer_id}")
         || !customer_id.is_empty() && customer_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    // The value of a placeholder always has the same length.
+    // The values of a placeholder all have the same length.
     let any_id = MessageId(Id::from_u128(0));
     let length = written_file_name(&pattern, customer_id, any_id, 0).len();
     if is_unique
@@ -465,8 +464,8 @@ impl BankProfile {
             PaymentMethod::Internal => &self.internal,
         }
     }
-    /// Until when payments of a method wait, in Unix seconds; `None` if the bank accepts them at
-    /// `instant`.
+    /// When the bank next accepts payments of a method; `None` if it accepts them at `instant`.
+    /// Both moments are in Unix seconds.
     pub fn opens_at(&self, method: PaymentMethod, instant: i64) -> Option<i64> {
         self.method_profile(method).windows.opens_at(&self.calendar, instant)
     }
@@ -475,8 +474,8 @@ impl BankProfile {
         self.purposes.get(code).cloned().unwrap_or_else(|| CodeOrText::Text(code.to_owned()))
     }
     /// The series from which a file takes its number, and the highest number that the name has room
-    /// for. `None` if the name has no number. The series is the day in India (`YYYYMMDD`), or
-    /// "all".
+    /// for. `None` if the name has no number. The series is the Indian day of the file
+    /// (`YYYYMMDD`), or "all".
     pub fn file_number_series(&self, id: MessageId) -> Option<(String, i64)> {
         let number = FileNumber::of(self.file_name.as_deref()?)?;
         let series = if number.is_daily { id.date_and_time().0 } else { "all".into() };
@@ -506,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_and_known_again() {
+    fn a_file_is_named_by_its_pattern_and_recognised_by_its_name() {
         let parts = ("pain.001-", ".xml");
         let id = MessageId(Id::from_u128(u128::from(1_795_285_800_000_u64) << 80 | 7));
         let plain = read("").unwrap();
@@ -556,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_profile_says_has_its_range() {
+    fn a_value_outside_its_range_is_refused() {
         for (line, field) in [
             ("file_name = 'payments.xml'", "file_name"),
             ("file_name = '{id}{id}.xml'", "file_name"),
@@ -595,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_name_is_longer_than_a_name_may_be() {
+    fn no_file_name_is_longer_than_the_maximum() {
         let customer = "A".repeat(TEXT_MAX);
         let id = MessageId(Id::from_u128(u128::from(1_795_285_800_000_u64) << 80 | 7));
         let mut counted = [0, 0];

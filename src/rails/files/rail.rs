@@ -1,4 +1,5 @@
-//! The rail of a bank that exchanges files.
+//! The rail of a bank that exchanges files. It records that an instruction is to be sent. The
+//! worker sends the instruction and applies what the bank reports.
 
 use super::profile::BankProfile;
 use super::rows::{self, InstructionStatus};
@@ -8,8 +9,6 @@ use crate::kernel::{Id, Now, StoreError};
 use crate::rails::port::{BankReport, Instruction, PaymentMethod, Rail, Reporting};
 use crate::store::Tx;
 
-/// The rail of a bank that exchanges files: it records that an instruction is to be sent. The
-/// worker sends it and applies what the bank reports.
 pub struct FileRail {
     name: &'static str,
     supports_nre: bool,

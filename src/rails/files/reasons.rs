@@ -3,8 +3,8 @@
 use crate::rails::files::reports::{RefusalMeaning, StatusMeaning};
 use crate::rails::port::{FailureCode, FailureSource};
 
-/// ISO 20022's external status codes of payments, batches and files. A code that is missing here
-/// changes nothing.
+/// ISO 20022's external status codes of payments, batches and files. A status whose code is missing
+/// here changes no payout.
 const STATUSES: &[(&str, StatusMeaning)] = &[
     ("RCVD", StatusMeaning::Processing),
     ("PDNG", StatusMeaning::Processing),
@@ -75,13 +75,13 @@ const REASONS: &[(&str, FailureCode, FailureSource)] = &[
 ];
 
 /// Codes with a cause on our side: our account, our permissions or funds, the file, or the time at
-/// which it was sent. The operator removes the cause and sends the payment again.
+/// which it was sent. The operator can remove the cause and send the payment again.
 const CAUSED_BY_US: &[&str] = &[
     "AC02", "AC05", "AC13", "AG02", "AM02", "AM04", "AM09", "AM10", "AM14", "AM18", "AM19", "BE05",
     "CH03", "CH04", "CURR", "DS0A", "DS0H", "DS02", "DT01", "FF01", "FF02", "FF03", "RC03", "TM01",
 ];
 
-/// What the refusal of one payment means. A reason that is not in the table counts as a technical
+/// What the refusal of one payment means. A code that is in neither table counts as a technical
 /// error of the sponsor bank.
 pub fn refusal(code: Option<&str>) -> RefusalMeaning {
     if code.is_some_and(|code| CAUSED_BY_US.contains(&code)) {
@@ -95,7 +95,7 @@ pub fn refusal(code: Option<&str>) -> RefusalMeaning {
 }
 
 /// What the refusal of a payment means if its whole file or batch was refused. The payment fails
-/// only for a reason that concerns the beneficiary's bank, the account or the IFSC.
+/// only for a reason that the beneficiary's bank found, or because of the IFSC.
 pub fn refusal_within_whole(code: Option<&str>) -> RefusalMeaning {
     match (refusal(code), known(code)) {
         (RefusalMeaning::Failed(..), Some((code, source)))
@@ -108,8 +108,8 @@ pub fn refusal_within_whole(code: Option<&str>) -> RefusalMeaning {
     }
 }
 
-/// Why a payment came back. Money that came back has a known outcome, so a code for an unknown one
-/// is not used.
+/// Why a payment came back. A code that says that the outcome is unknown does not count here,
+/// because the money came back.
 pub fn returned(code: Option<&str>) -> (FailureCode, FailureSource) {
     known(code)
         .filter(|(code, _)| *code != OutcomeUnknown)
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_stands_once_and_a_duplicate_is_never_a_failure() {
+    fn every_code_is_listed_once_and_a_duplicate_is_never_a_failure() {
         let mut codes: Vec<&str> = REASONS.iter().map(|(code, ..)| *code).collect();
         codes.sort_unstable();
         let count = codes.len();

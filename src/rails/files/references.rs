@@ -1,17 +1,19 @@
 //! Finds the clearing system's reference of a payment (the UTR) in a bank's report.
 //!
-//! Banks put it into nearly every element that can hold text, with or without a label. The search
-//! order is:
+//! Banks put the reference into nearly every element that can hold text, with or without a label. A
+//! text counts only if it is 10 to 22 letters and digits, with a digit ([`Utr::parse`]). The search
+//! order for NEFT and RTGS is:
 //!
 //! 1. the clearing system's own element (`ClrSysRef`, or the column `UTR`), if its text has a known
-//!    form and a length that the payment's method uses;
-//! 2. the elements that `[bank.profile] reference_elements` names;
-//! 3. a text after a label, if it has a letter;
-//! 4. a text with a known form; those whose length fits the method come first;
-//! 5. the clearing system's element, whatever its form.
+//!    form ([`Utr::has_known_form`]) and a length that the payment's method uses;
+//! 2. the elements that `[bank.profile] reference_elements` names, one after another;
+//! 3. a text after a label, if the text has a letter;
+//! 4. a text with a known form and a length that the payment's method uses;
+//! 5. a text with a known form;
+//! 6. the clearing system's element, whatever its form.
 //!
-//! Book transfers have an order of their own (see [`References::utr`]). If two texts of one step
-//! differ, the operator decides.
+//! Book transfers have an order of their own (see [`References::utr`]). The first step that finds
+//! something ends the search. If it finds texts that differ, the operator decides.
 
 use super::values::Utr;
 use crate::rails::port::PaymentMethod;
@@ -25,18 +27,18 @@ const NO_REFERENCES: &[&str] =
     &["NONREF", "NOTPROVIDED", "NOTAVAILABLE", "NOREF", "NOREFERENCE", "NONE", "UNKNOWN", "NULL"];
 
 /// Whether a text only says that there is no reference, as `NONREF` and `NOT PROVIDED` do.
-pub fn is_filler(text: &str) -> bool {
+pub fn says_no_reference(text: &str) -> bool {
     let letters: String =
         text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_uppercase();
     NO_REFERENCES.contains(&letters.as_str())
 }
 
-/// Words that can stand between a label and the reference.
-const FILLERS: &[&str] = &["NO", "NUMBER", "NUM", "REF", "IS", "ID"];
+/// Words that can be between a label and the reference.
+const WORDS_AFTER_LABELS: &[&str] = &["NO", "NUMBER", "NUM", "REF", "IS", "ID"];
 
 crate::string_enum!(
-    /// Where in a report a reference can be: the element of ISO 20022, or `UTR` for the column of
-    /// another format.
+    /// Where in a report a reference can be: the name of an ISO 20022 element, or `UTR` for the
+    /// column of a CSV.
     ReferenceElement {
         ClrSysRef "ClrSysRef",
         AcctSvcrRef "AcctSvcrRef",
@@ -81,8 +83,8 @@ struct Candidate {
     is_labelled: bool,
 }
 
-/// The texts of one payment or movement that could be its reference. Of text for people, only words
-/// that could be references are kept.
+/// The texts of one payment or movement that could be its reference. Of text for people, only the
+/// words that could be references are kept.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     candidates: Vec<Candidate>,
@@ -108,14 +110,14 @@ impl References {
         References { candidates: Vec::new() }
     }
 
-    /// Adds an element's text, if it could be a reference.
+    /// Adds an element's text, or those of its words that could be references.
     pub fn add(&mut self, element: ReferenceElement, text: &str) {
         if element.holds_references() {
             let text = text.trim();
             if !text.is_empty() {
                 self.push(element, text, false);
             }
-            // A bank may write more than the reference alone.
+            // If there are several words, the bank may have written more than the reference.
             if text.split(|character: char| !character.is_ascii_alphanumeric()).nth(1).is_none() {
                 return;
             }
@@ -137,7 +139,7 @@ impl References {
                 is_labelled = true;
                 continue;
             }
-            if is_labelled && FILLERS.contains(&upper.as_str()) {
+            if is_labelled && WORDS_AFTER_LABELS.contains(&upper.as_str()) {
                 continue;
             }
             // A label without a gap, as in `UTRSBIN126166441955`.
@@ -164,7 +166,7 @@ impl References {
     }
 
     fn push(&mut self, element: ReferenceElement, text: &str, is_labelled: bool) {
-        if is_filler(text) {
+        if says_no_reference(text) {
             return;
         }
         let candidate = Candidate { element, text: text.to_owned(), is_labelled };
@@ -173,9 +175,8 @@ impl References {
         }
     }
 
-    /// The reference of a payment by `method`. `preferred` are searched after the clearing system's
-    /// own element and before everything else. `own` are numbers that are no references, such as
-    /// the debit account's.
+    /// The reference of a payment by `method`. `preferred` are the elements that the profile names.
+    /// `own` are numbers that are no references, such as the debit account's.
     pub fn utr(
         &self,
         method: PaymentMethod,
@@ -193,8 +194,8 @@ impl References {
         };
         if method == PaymentMethod::Internal {
             // A book transfer has no reference of a clearing system, but a bank may write its own
-            // in that system's element. The order is: this element, the profile's elements, a text
-            // after a label, the bank's reference of the entry.
+            // reference in the clearing system's element. The order is: this element, the profile's
+            // elements, a text after a label, the bank's references `AcctSvcrRef` and `TxId`.
             let labelled = all().filter(|found| found.is_labelled).filter_map(read).collect();
             let first = [ReferenceElement::ClrSysRef, ReferenceElement::Utr];
             let last = [ReferenceElement::AcctSvcrRef, ReferenceElement::TxId];
@@ -226,19 +227,19 @@ impl References {
         last.find(UtrFinding::is_some).unwrap_or(UtrFinding::None)
     }
 
-    /// References that only the bank can have written, for finding the payment that comes back.
+    /// Texts of elements that only the bank writes, for finding the payment that comes back.
     pub fn from_bank_only(&self) -> impl Iterator<Item = &str> {
         self.candidates
             .iter()
             .filter(|candidate| candidate.element.is_from_bank_only())
             .map(|candidate| candidate.text.as_str())
     }
-    /// Everything that could be a reference.
+    /// All texts that could be a reference.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.candidates.iter().map(|candidate| candidate.text.as_str())
     }
-    /// Each element that holds exactly one text that could be a reference, with that text. `own`
-    /// are numbers that are no references.
+    /// The elements that hold one text, or several equal ones, in the form of [`Utr::parse`], each
+    /// with that text. `own` are numbers that are no references.
     pub fn single_candidates(&self, own: &[&str]) -> Vec<(ReferenceElement, Utr)> {
         let usable = |candidate: &&Candidate| !own.contains(&candidate.text.as_str());
         let of = |element| {
@@ -251,7 +252,7 @@ impl References {
         let all = ReferenceElement::ALL.iter().copied();
         all.filter_map(|element| Some((element, of(element)?))).collect()
     }
-    /// The reference by which the operator can look up a line that belongs to no payout.
+    /// The reference to show to the operator for a line whose UTR was not found.
     pub fn shown(&self) -> Option<&str> {
         let of = |wanted: fn(&Candidate) -> bool| {
             self.candidates.iter().find(|candidate| wanted(candidate))
@@ -264,7 +265,7 @@ impl References {
     }
 }
 
-/// Whether a word after a label may be the reference of a book transfer.
+/// Whether a word after a label may be the reference of a book transfer: it needs a digit.
 fn is_book_reference(word: &str) -> bool {
     word.bytes().any(is_digit) && Utr::parse_for(PaymentMethod::Internal, word).is_some()
 }
@@ -406,11 +407,11 @@ mod tests {
         let ours = (TxId, "00000000000000000000000007");
         assert_eq!(found(&[ours, (AcctSvcrRef, "00112233445566")], &[]), None);
         assert_eq!(found(&[(AddtlNtryInf, "UTR TRANSFER")], &[]), None);
-        assert_eq!(found(&[entry, (AcctSvcrRef, "S00013")], &[]), None, "two leave it open");
+        assert_eq!(found(&[entry, (AcctSvcrRef, "S00013")], &[]), None, "two that differ");
         assert_eq!(
             of(&[entry]).utr(PaymentMethod::Neft, &[], &[]),
             UtrFinding::None,
-            "the control"
+            "a NEFT reference is longer"
         );
     }
 

@@ -39,7 +39,8 @@ impl ReportKind {
 #[derive(Clone, Debug)]
 pub struct Incoming {
     pub kind: ReportKind,
-    /// The bank's own identity of the message, 1 to 35 characters.
+    /// The bank's own identity of the message, 1 to 35 characters. For `csv_bulk`, a hash of the
+    /// file.
     pub message_id: String,
     /// The page of a message that has several, from 1.
     pub page: i64,
@@ -107,13 +108,14 @@ impl Reason {
     pub fn is_empty(&self) -> bool {
         self.code.is_none() && self.text.is_none()
     }
-    /// Both as one text.
+    /// Code and text as one text.
     pub fn words(&self) -> Option<String> {
         let said: Vec<&str> =
             [&self.code, &self.text].into_iter().flatten().map(String::as_str).collect();
         (!said.is_empty()).then(|| said.join(": "))
     }
-    /// Keeps an explanation, shortened and without control characters, unless there is one already.
+    /// Keeps an explanation, shortened and without control characters, unless it is empty or there
+    /// is one already.
     pub fn set_text(&mut self, text: &str) {
         let clean: String = text
             .chars()
@@ -157,7 +159,7 @@ pub struct StatusReport {
 /// A status and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedStatus {
-    /// `None` for a status that is not in the table.
+    /// `None` for a status that `reasons::status` does not know.
     pub meaning: Option<StatusMeaning>,
     pub reason: Reason,
 }
@@ -169,7 +171,7 @@ pub struct PaymentStatus {
     /// The original amount, if the bank repeats it.
     pub amount: Option<Money>,
     pub references: References,
-    /// Where in the file it stands.
+    /// The place in the file, in words.
     pub place: String,
 }
 
@@ -187,7 +189,7 @@ pub struct AccountReport {
     pub sequence: Option<i64>,
     /// The page of a statement that has several, from 1.
     pub page: i64,
-    /// As the bank writes it. It is compared with the debit account, and no row keeps it.
+    /// As the bank writes it. It is not stored.
     pub account_number: String,
     /// Booked balances of a statement, each with its day; `None` on notifications and inner pages.
     /// A negative balance is overdrawn.
@@ -218,7 +220,7 @@ pub struct StatementLine {
     pub value_day: Option<Day>,
     /// Our payments that the bank booked together, as this one amount.
     pub members: Vec<EndToEndId>,
-    /// Where in the file it stands.
+    /// The place in the file, in words.
     pub place: String,
 }
 

@@ -1,10 +1,9 @@
 //! Writes the scripts of India in Latin letters.
 //!
-//! The nine scripts share one layout in Unicode: the meaning of a character follows from its place
-//! in its block. Letters are those of the Hunterian system, which India's surveys and passports
-//! use, without its diacritics. A consonant without a vowel sign has the inherent vowel a. This a
-//! is written, except where the languages of the north do not speak it. Without it, Sharma would
-//! become "Shrma".
+//! The nine scripts share one layout in Unicode: the meaning of a character mostly follows from its
+//! place in its block. Most letters are written by the Hunterian system, without its diacritics. A
+//! consonant without a vowel sign has the inherent vowel a. This a is written ("Sharma", not
+//! "Shrma"), except where the languages of the north do not speak it.
 
 /// A script, in the order of the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +50,7 @@ fn place(letter: char) -> Option<(Script, u32)> {
     Some((*script, at % BLOCK_LENGTH))
 }
 
-/// Whether a character is a letter, sign or digit of one of the scripts.
+/// Whether a character is in the block of one of the scripts, and is no danda.
 pub fn is_known(letter: char) -> bool {
     // The dandas are punctuation of all scripts.
     place(letter).is_some() && !matches!(letter, '\u{964}' | '\u{965}')
@@ -80,7 +79,8 @@ const NUKTA: u32 = 0x3C;
 /// The sign that removes the inherent vowel.
 const VIRAMA: u32 = 0x4D;
 
-/// A consonant whose place is not in the common layout, and whether it has an inherent vowel.
+/// A consonant of one script whose place is not in the common layout, and whether it has an
+/// inherent vowel.
 const fn own_consonant(script: Script, at: u32) -> Option<(&'static str, bool)> {
     Some(match (script, at) {
         (Script::Malayalam, 0x7A | 0x7B) => ("n", false),
@@ -278,7 +278,7 @@ fn drop_vowels(script: Script, syllables: &mut [Syllable]) {
         }
         let onset = &syllables[index].consonants;
         let is_dropped = if index + 1 == count {
-            // "Chandra" keeps it, "Anand" and "Bhatt" do not.
+            // "Chandra" keeps its last vowel, "Anand" and "Bhatt" do not.
             match onset.as_slice() {
                 [_] => true,
                 [(_, "n" | "m"), _] => true,
@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_written_as_their_bearers_write_them() {
+    fn names_are_written_in_usual_spellings() {
         for (name, wanted) in [
             // Devanagari: Hindi and Marathi.
             ("राजेश", "Rajesh"),

@@ -25,7 +25,8 @@ const UNANSWERED_HOURS_DEFAULT: i64 = 24;
 pub trait FileFormat: Send + Sync {
     /// The name in `[bank] format`.
     fn name(&self) -> &'static str;
-    /// The beginning and the end of a payment file's name; its identity is between them.
+    /// The beginning and the end of a payment file's name, with the file's identity between them,
+    /// unless `[bank.profile] file_name` gives another pattern.
     fn file_name_parts(&self) -> (&'static str, &'static str);
     /// A whole payment file. The same arguments give the same bytes. `created` is in Unix seconds;
     /// the payments are to be made on its day in India.
@@ -74,7 +75,7 @@ pub struct BankTable {
     pub profile_file: Option<PathBuf>,
 }
 
-/// The settings after the check: every value lies in its range. `Debug` does not show the account
+/// The settings after the check, with each value in its range. `Debug` does not show the account
 /// number.
 #[derive(Clone, Debug)]
 pub struct BankSettings {
@@ -87,10 +88,11 @@ pub struct BankSettings {
     pub debit_account_ifsc: String,
     /// The town of the account's owner, and the country by ISO 3166-1 alpha-2.
     pub debit_account_place: Option<(String, String)>,
-    /// Who sends the files, 1 to 140 characters; by default the account's owner.
+    /// Who sends the files, 1 to 140 characters. By default this is the account's owner.
     pub initiating_party: String,
     /// Whether the sponsor bank has marked the debit account for foreign inward remittance. Without
-    /// it the beneficiary's bank sends NRE credits back, so transfers are refused.
+    /// the mark, a beneficiary's bank sends back what is paid into an NRE account, so transfers are
+    /// refused.
     pub supports_nre: bool,
     /// The most instructions in one file: 1 to 1 000.
     pub batch_instructions_max: usize,
@@ -98,8 +100,8 @@ pub struct BankSettings {
     pub batch_amount_max: Money,
     /// How long to wait before the folders are looked at again: 1 to 3 600 s.
     pub poll: Duration,
-    /// Hours without a report of the bank after which the operator has to decide about a payment: 1
-    /// to 720.
+    /// Hours without a final report of the bank after which the operator has to decide about a
+    /// payment: 1 to 720.
     pub unanswered_hours_max: i64,
     /// How files are written and read.
     pub format: FileFormatRef,
@@ -244,7 +246,7 @@ impl BankSettings {
                     .all(|(mask, found)| mask == found || MASK_CHARACTERS.contains(mask))
         })
     }
-    /// The letters that the IFSCs of the sponsor bank's branches begin with.
+    /// The four letters that the IFSCs of the sponsor bank's branches begin with.
     pub fn bank_code(&self) -> &str {
         self.debit_account_ifsc.get(..BANK_CODE_LENGTH).unwrap_or_default()
     }
@@ -254,8 +256,8 @@ impl BankSettings {
         self.profile.file_name(id, number, self.format.0.file_name_parts())
     }
     /// Turns a payment file from UTF-8 into the encoding that the bank reads. A character that the
-    /// encoding lacks is [`StoreError::Broken`]; names and texts were written without such
-    /// characters before.
+    /// encoding lacks is [`StoreError::Broken`]. Names and texts have no such characters, because
+    /// `characters` replaced them before.
     pub fn encoded(&self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let encoded =
             std::str::from_utf8(bytes).ok().and_then(|text| self.profile.encoding.bytes(text));
@@ -267,8 +269,7 @@ impl BankSettings {
     pub fn written_name(&self, name: &str) -> String {
         self.profile.characters.write_short(name, self.profile.name_characters_max)
     }
-    /// The identity in a name that `file_name` made; `None` if the name has none, or has a running
-    /// number.
+    /// [`BankProfile::message_id`] of a payment file's name.
     pub fn message_id(&self, file_name: &str) -> Option<MessageId> {
         self.profile.message_id(file_name, self.format.0.file_name_parts())
     }
@@ -276,7 +277,7 @@ impl BankSettings {
         let number = self.debit_account_number();
         number.get(number.len().saturating_sub(4)..).unwrap_or_default()
     }
-    /// Use it only in files for the bank, and to compare it with what comes from the bank.
+    /// Use the number only in files for the bank, and to compare it with what comes from the bank.
     pub fn debit_account_number(&self) -> &str {
         self.debit_account_number.text()
     }
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default_and_nre_is_not_supported() {
+    fn missing_settings_have_defaults_and_nre_is_not_supported() {
         let settings = read(PLAIN).unwrap();
         assert!(!settings.supports_nre);
         assert_eq!(
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_debit_account_is_known_in_every_way_that_banks_write_it() {
+    fn the_debit_account_is_recognised_as_banks_write_it() {
         let more = "[profile]\ndebit_account_masks = ['XXXXXXXXXX5566', '**5566']\n";
         let settings = read(&format!("{PLAIN}{more}")).unwrap();
         for number in [
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn every_range_is_held_and_unknown_keys_are_refused() {
+    fn values_outside_their_range_and_unknown_keys_are_refused() {
         for line in [
             "batch_instructions_maximum = 0",
             "batch_instructions_maximum = 1001",

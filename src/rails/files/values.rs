@@ -1,5 +1,5 @@
-//! The values that are exchanged with a bank, in types that hold only what is well formed:
-//! references, dates, amounts.
+//! The values that are exchanged with a bank, such as references, days and amounts, with readers
+//! that accept only what is well-formed.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ const IST_SECONDS: i64 = 5 * 3_600 + 30 * 60;
 pub struct AccountNumber(String);
 
 impl AccountNumber {
-    /// Use it only in files for the bank, and to compare it with what comes from the bank.
+    /// Use the number only in files for the bank, and to compare it with what comes from the bank.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -31,8 +31,8 @@ impl std::fmt::Debug for AccountNumber {
 }
 
 /// The name of a payout at the bank, from the instruction to the statement: its ULID, 26 letters
-/// and digits. The prefix `payout_` is left out, because clearing systems forward letters and
-/// digits most reliably.
+/// and digits. It has no prefix `payout_`, because clearing systems forward letters and digits most
+/// reliably.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct EndToEndId(u128);
 
@@ -55,12 +55,12 @@ impl fmt::Display for EndToEndId {
     }
 }
 
-/// The identity of a file that was written: a ULID.
+/// The identity of a file for the bank: a ULID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct MessageId(pub InternalId);
 
 impl MessageId {
-    /// Characters of the identity as it is written.
+    /// How many characters the written identity has.
     pub const LENGTH: usize = ulid::ULID_LEN;
 
     /// The Indian date and time at which the identity was made, as `YYYYMMDD` and `HHMMSS`.
@@ -75,7 +75,7 @@ impl MessageId {
     }
     /// Reads what `Display` writes; `None` for any other text.
     pub fn parse(text: &str) -> Option<MessageId> {
-        // With its prefix, an internal identifier is `request_…`.
+        // The prefix of internal identifiers is `request_`.
         AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
     }
     /// The file and the method in the identity of one of our batches; `None` for any other text.
@@ -91,11 +91,12 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// A unique transaction reference: the clearing system's name of a payment.
+/// A unique transaction reference: the clearing system's name of a payment, or for a book transfer
+/// the bank's.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Utr(String);
 
-/// How many letters and digits a reference has.
+/// How many letters and digits a clearing system's reference has.
 const UTR_LENGTHS: std::ops::RangeInclusive<usize> = 10..=22;
 /// How many letters and digits the reference of a book transfer has.
 pub const BOOK_REFERENCE_LENGTHS: std::ops::RangeInclusive<usize> = 6..=35;
@@ -135,8 +136,8 @@ impl Utr {
         };
         has_length && Utr::has_known_form(&self.0)
     }
-    /// Whether a text has a form that Indian banks use for references, so that it counts as one in
-    /// any element:
+    /// Whether a text has a form that Indian banks use for references, so that it counts as a
+    /// reference in any element:
     ///
     /// - 22 characters: the bank, the system's letter, a channel, the date and a number
     ///   (`HDFCR52026112100000001`);
@@ -262,7 +263,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn references_take_the_forms_of_their_method() {
+    fn references_are_read_and_fit_their_method() {
         for (text, method, is_read, fits) in [
             ("YESBR12025031200013998", PaymentMethod::Rtgs, true, true),
             ("YESBR12025031200013998", PaymentMethod::Neft, true, true),
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_have_two_decimals_that_count() {
+    fn amounts_have_at_most_two_decimals_besides_trailing_zeros() {
         for (text, paise) in [
             ("0.05", Some(5)),
             ("88412.50", Some(8_841_250)),

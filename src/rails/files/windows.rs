@@ -7,15 +7,15 @@ use super::values::Day;
 
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const DAY_MINUTES: i64 = 24 * 60;
-/// How many days, from today on, are searched. If they do not suffice, for example because the bank
-/// is closed on all of them, the answer is the beginning of the day after them.
+/// How many days, from the first on, a search looks at. If it finds nothing, for example because
+/// the bank is closed on all of these days, it answers the beginning of the day after them.
 const DAYS_AHEAD_MAX: i64 = 60;
 
 /// The days on which a bank is closed.
 #[derive(Clone, Debug, Default)]
 pub struct Calendar {
     pub holidays: BTreeSet<Day>,
-    /// Which Saturdays of a month are closed, from 1 to 5.
+    /// The numbers of the Saturdays of each month on which the bank is closed, from 1 to 5.
     pub closed_saturdays: Vec<u8>,
 }
 
@@ -119,7 +119,7 @@ impl Windows {
         Some(today.plus_days(DAYS_AHEAD_MAX).begins_at())
     }
 
-    /// The moment at which `seconds` have passed since `from`, if only the time counts in which
+    /// The moment at which `seconds` have passed since `from`, counting only the time in which
     /// payments are accepted. Both moments are in Unix seconds.
     pub fn elapsed_at(&self, calendar: &Calendar, from: i64, seconds: i64) -> i64 {
         let Some(today) = Day::at(from) else { return from.saturating_add(seconds) };
@@ -188,7 +188,7 @@ mod tests {
         let opens = halves.opens_at(&Calendar::default(), at("2026-11-20T12:00:00"));
         assert_eq!(opens, Some(at("2026-11-20T14:00:00")));
         assert_eq!(halves.opens_at(&Calendar::default(), at("2026-11-20T10:00:00")), None);
-        // For a bank that is never open, the search ends all the same.
+        // For a bank that is closed for 100 days, the search ends all the same.
         let all = (0..100).map(|day| Day::parse("2026-11-01").unwrap().plus_days(day));
         let never = Calendar { holidays: all.collect(), ..Calendar::default() };
         assert!(always.opens_at(&never, at("2026-11-20T12:00:00")).is_some());
@@ -219,7 +219,7 @@ mod tests {
         let overlapping = Windows::parse(&overlapping, true).unwrap();
         let found = overlapping.elapsed_at(&calendar, at("2026-11-20T09:00:00"), 4 * 3_600);
         assert_eq!(found, at("2026-11-21T10:00:00"));
-        // At a bank that is never open, no payment is late.
+        // At a bank that is closed for 100 days, a payment is not late within 30 days.
         let all = (0..100).map(|day| Day::parse("2026-11-01").unwrap().plus_days(day));
         let never = Calendar { holidays: all.collect(), ..Calendar::default() };
         assert!(always.elapsed_at(&never, late, 1) > late + 30 * 86_400);

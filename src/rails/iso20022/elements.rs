@@ -3,11 +3,11 @@
 use super::xml::Element;
 use crate::kernel::{Currency, Money};
 use crate::rails::files::format::FileError;
-use crate::rails::files::references::{ReferenceElement, References, is_filler};
+use crate::rails::files::references::{ReferenceElement, References, says_no_reference};
 use crate::rails::files::reports::{Reason, Sign};
 use crate::rails::files::values::{Day, inr};
 
-/// Characters of a reference: the standard's `Max35Text`.
+/// The most characters of a reference: the standard's `Max35Text`.
 const REFERENCE_LENGTH_MAX: usize = 35;
 
 /// The reference at a path, which must be there. Errors as for [`reference_at`].
@@ -28,10 +28,10 @@ pub fn reference_at(element: &Element, path: &str) -> Result<Option<String>, Fil
     Ok(Some(text.to_owned()))
 }
 
-/// A text at a path that may be a reference of the bank's. `None` also for one that is none: it is
-/// too long, has control characters, or is a filler such as `NONREF`.
+/// A text at a path that may be a reference of the bank's. `None` also for a text that is too long,
+/// has control characters, or only says that there is no reference, as `NONREF` does.
 pub fn possible_reference_at(element: &Element, path: &str) -> Option<String> {
-    reference_at(element, path).ok().flatten().filter(|text| !is_filler(text))
+    reference_at(element, path).ok().flatten().filter(|text| !says_no_reference(text))
 }
 
 /// An amount in INR, the account's currency.
@@ -69,8 +69,8 @@ pub fn day(element: &Element, name: &str) -> Result<Option<Day>, FileError> {
     Day::parse(text).map(Some).ok_or_else(|| FileError::new(format!("{name} is not a date")))
 }
 
-/// The code or text of an element such as `Rsn` or `Sts`, which in newer versions holds a choice
-/// between `Cd` and `Prtry`, and in older ones the text itself.
+/// The code or text of an element such as `Rsn` or `Sts`. In newer versions the element holds `Cd`
+/// or `Prtry`, in older ones the text itself.
 pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, FileError> {
     let Some(choice) = element.optional(name)? else { return Ok(None) };
     for part in ["Cd", "Prtry"] {
@@ -81,8 +81,8 @@ pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, 
     Ok(Some(choice.text()).filter(|text| !text.is_empty()))
 }
 
-/// Reads a reason's code and explanation out of an element such as `RtrInf`. The first code counts
-/// as the bank's main reason. Explanations are searched for references.
+/// Reads a reason's code and explanation out of an element such as `RtrInf`. If `reason` has a code
+/// or a text already, that stays. Explanations are searched for references.
 pub fn reason_in(
     information: &Element,
     reason: &mut Reason,
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_is_refused_for_what_is_wrong_with_it() {
+    fn the_refusal_of_a_reference_says_what_may_be_wrong() {
         let long = "x".repeat(REFERENCE_LENGTH_MAX + 1);
         for text in ["a&#9;b", long.as_str()] {
             let document = format!("<Document xmlns='x'><B>{text}</B></Document>");

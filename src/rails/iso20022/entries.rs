@@ -8,9 +8,10 @@ use crate::rails::files::references::ReferenceElement;
 use crate::rails::files::reports::{CHARGES, Sign, StatementLine};
 use crate::rails::files::values::{Day, EndToEndId};
 
-/// Turns an entry into its lines: one for each transaction, and one for charges that the entry
-/// includes. If an entry has no transactions, or if it has several and one has no amount, it
-/// becomes one line with its whole amount. An entry without a day has `default_day`.
+/// Turns a booked entry into its lines: one for each transaction, and one for charges that the
+/// entry includes. If an entry has no transactions, or if it has several and one of them has no
+/// amount in INR, it becomes one line with its whole amount. An entry without a day gets
+/// `default_day`.
 pub fn read(
     entry: &Element,
     place: &str,
@@ -107,19 +108,19 @@ fn add_entry_references(entry: &Element, line: &mut StatementLine) -> Result<(),
     Ok(())
 }
 
-/// Adds to a line what its amount was booked for: the payments that the transactions name. If there
-/// are no transactions, it is the batch that the entry names.
+/// Adds to a line what its amount was booked for: the payments that the transactions name, or if
+/// there are no transactions, the batch that the entry names.
 fn add_members(
     entry: &Element,
     details: &[&Element],
     line: &mut StatementLine,
 ) -> Result<(), FileError> {
     for details in details {
-        let name = match details.at("Refs")? {
+        let named = match details.at("Refs")? {
             Some(refs) => our_payment(refs)?,
             None => None,
         };
-        match name {
+        match named {
             Some(id) if !line.members.contains(&id) => line.members.push(id),
             // With a payment that is not ours or is named twice, it is not clear what was booked.
             _ => {
@@ -203,8 +204,8 @@ fn is_return(element: &Element) -> Result<bool, FileError> {
     Ok(element.text_at("BkTxCd/Domn/Fmly/SubFmlyCd")? == Some("RRTN"))
 }
 
-/// The amount of one transaction in INR, the account's currency. `None` for an amount in another
-/// currency, because it does not show what was booked.
+/// The amount of one transaction in INR, the account's currency. An amount in another currency does
+/// not count, because it does not show what was booked.
 fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
     for path in ["Amt", "AmtDtls/TxAmt/Amt", "AmtDtls/InstdAmt/Amt"] {
         if let Some(element) = details.at(path)?.filter(|element| element.currency() == Some("INR"))
@@ -215,9 +216,9 @@ fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
     Ok(None)
 }
 
-/// The charges that an entry's amount includes beside the payment; `None` if it includes none. It
-/// includes them if the transaction's amount and the charges add up to the entry's. The
-/// transaction's `Amt` is compared only for a debit, the amounts in `AmtDtls` always.
+/// The charges that an entry's amount includes beside the payment; `None` if it includes none. The
+/// entry includes charges if the transaction's amount and the charges add up to the entry's amount.
+/// The transaction's `Amt` is compared only for a debit, the amounts in `AmtDtls` always.
 fn charges_within(
     details: &Element,
     line_sign: Sign,

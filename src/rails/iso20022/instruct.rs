@@ -10,15 +10,15 @@ use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{Day, MessageId, date_time};
 use crate::rails::port::PaymentMethod;
 
-/// The most characters of the standard's elements: a street, a postal code, a town or region, a
+/// The most characters that the standard allows for a street, a postal code, a town or region, a
 /// document's number, and a text for the beneficiary.
 const STREET_MAX: usize = 70;
 const POSTAL_CODE_MAX: usize = 16;
 const TOWN_MAX: usize = 35;
 const DOCUMENT_NUMBER_MAX: usize = 35;
 const REMITTANCE_MAX: usize = 140;
-/// The place of birth. The standard requires one beside the date of birth, and only the date is
-/// known.
+/// What is written as the place of birth. The standard requires a place beside the date of birth,
+/// and only the date is known.
 const CITY_UNKNOWN: &str = "NOTPROVIDED";
 const COUNTRY_UNKNOWN: &str = "XX";
 
@@ -190,14 +190,14 @@ fn write_order(transaction: &mut Document, settings: &BankSettings, order: &Paym
             report.path(&["Dtls", "Cd"], &order.purpose_code);
         });
     }
-    // Tells the beneficiary's bank that the money came from abroad, because an NRE account accepts
-    // nothing else.
+    // By default this tells the beneficiary's bank that the money came from abroad, as a payment
+    // into an NRE account has to.
     let remittance: String = profile.remittance_text.chars().take(REMITTANCE_MAX).collect();
     transaction.path(&["RmtInf", "Ustrd"], &remittance);
 }
 
-/// Writes the remitter: the address, and what identifies the person where it is known. The address
-/// is in separate elements, as the standard has required since November 2026.
+/// Writes the remitter: name, address, and if known, what identifies the person. The parts of the
+/// address have separate elements, not free lines (`AdrLine`).
 fn write_sender(party: &mut Document, settings: &BankSettings, sender: &Remitter) {
     let characters = settings.profile.characters;
     party.text("Nm", &settings.written_name(&sender.name));

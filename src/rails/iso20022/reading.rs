@@ -1,10 +1,11 @@
 //! Reads what a bank sends: status reports (pain.002), notifications (camt.054) and statements
-//! (camt.053), in any version from pain.002.001.03, camt.053.001.02 and camt.054.001.02 on.
+//! (camt.053). The readers know the versions from pain.002.001.03, camt.053.001.02 and
+//! camt.054.001.02 on.
 //!
-//! The versions differ in elements that are not needed here, and in the places of a few; each
-//! reader looks in every place. A file is judged statement by statement and entry by entry: a part
-//! that cannot be read is listed with its place, and the rest counts. Remittance texts are searched
-//! for references and then dropped. Names and addresses are not used.
+//! The versions have a few elements in different places; each reader looks in all of them. A file
+//! is judged statement by statement and entry by entry: a part that cannot be read is listed with
+//! its place, and the rest counts. Remittance texts are searched for references and then dropped.
+//! Names and addresses are not used.
 
 use super::elements::{amount, day, identity, sign};
 use super::entries;
@@ -29,7 +30,7 @@ const MESSAGES_READ: &str = "pain.002, camt.053 or camt.054";
 pub const NAMESPACE_PREFIX: &str = "urn:iso:std:iso:20022:tech:xsd:";
 
 /// Whether a namespace is one of a message that is read. National variants have namespaces of their
-/// own that hold the message's name; some banks write none.
+/// own that hold the message's name. Some banks write no namespace.
 fn is_known(namespace: &str) -> bool {
     namespace.is_empty() || MESSAGES.iter().any(|(name, ..)| namespace.contains(name))
 }
@@ -118,16 +119,17 @@ fn read_accounts(
         lines_count += report.lines.len();
         reports.push(report);
     }
-    // If parts were unreadable and no entry was read, refuse the file, so that the operator notices
-    // it.
+    // If parts were unreadable and no entry was read, the file is refused, so that the operator
+    // notices.
     match unread.shown.first() {
         Some((_, reason)) if lines_count == 0 => Err(FileError::new(reason.clone())),
         _ => Ok(reports),
     }
 }
 
-/// Reads everything of a statement but its entries. Also answers the day of entries that name none,
-/// and the faults of the balances: the entries are read even if a balance cannot be.
+/// Reads a statement or notification without its entries. Also answers the day of entries that name
+/// none, and the faults of the balances, because the entries are read even if a balance cannot
+/// be.
 fn read_head(
     element: &Element,
     context: &AccountContext<'_>,
@@ -173,7 +175,7 @@ fn page_at(element: &Element, name: &str) -> Result<Option<i64>, FileError> {
     number.map(Some).ok_or_else(|| FileError::new("PgNb is not the number of a page"))
 }
 
-/// The first balance of one of the types, with its sign.
+/// The balance of the first of the types that the statement has; a debit balance is negative.
 fn balance(element: &Element, types: &[&str]) -> Result<Option<(Money, Day)>, FileError> {
     for wanted in types {
         for balance in element.all("Bal") {

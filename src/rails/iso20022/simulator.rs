@@ -1,11 +1,11 @@
-//! A bank to test the files with: reads pain.001, decides by the last digits of the account number,
-//! and answers with status reports, notifications and statements. It pays twice if it is instructed
-//! twice, so that it hides no mistake of the service. Do not confuse it with `rails::simulated`,
-//! the bank of test mode, which has no files.
+//! A simulated bank to try the files with. It reads pain.001, decides by the last four digits of
+//! the account number, and answers with status reports, notifications and statements. It pays twice
+//! if it is instructed twice, so that it hides no mistake of the service. The bank of test mode is
+//! another one, `rails::simulated`, and uses no files.
 //!
-//! Last four digits: `1001` is refused as closed, `1002` comes back three days later by value date,
-//! `1003` is accepted and gets no final status, `1004` is booked without a reference; anything else
-//! is paid.
+//! Last four digits: `1001` is refused as closed, `1002` is paid and comes back with a value date
+//! three days later, `1003` is accepted and gets no final status, `1004` is paid but booked without
+//! a reference. Anything else is paid.
 
 use std::path::Path;
 use std::time::Duration;
@@ -91,7 +91,7 @@ struct Booked {
 pub struct SimulatedIsoBank {
     random: StdRng,
     behaviour: Vec<Behaviour>,
-    /// Distinguishes this run's identities from an earlier one's.
+    /// Distinguishes the identities of this run from those of an earlier one.
     run: i64,
     account_number: String,
     /// The last number that was given to an entry or a message.
@@ -456,8 +456,8 @@ fn write_entry(parent: &mut Document, booked: &Booked, day: Day) {
     });
 }
 
-/// Serves two folders until the process ends: takes files from the outbox and puts answers into the
-/// inbox.
+/// Takes files from the outbox and puts answers into the inbox, until the process ends or a folder
+/// cannot be used.
 pub fn run(
     outbox: &Path,
     inbox: &Path,

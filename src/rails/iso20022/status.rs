@@ -10,7 +10,7 @@ use crate::rails::files::reports::{
 };
 use crate::rails::files::values::{EndToEndId, MessageId};
 
-/// The status in the element `name`, with its reason; `None` where the element is missing.
+/// The status in the element `name`, with its reason; `None` if the element is missing.
 fn reported_status(
     element: &Element,
     name: &str,
@@ -34,7 +34,7 @@ pub fn read(root: &Element, unread: &mut Unread) -> Result<StatusReport, FileErr
         whole: reported_status(group, "GrpSts", &mut References::new())?,
         ..StatusReport::default()
     };
-    // Older reports name payments beside the group rather than within their batch.
+    // In some reports the payments are beside the group, not within their batch.
     read_payments(root, "", &mut report, unread)?;
     for (index, batch) in root.all("OrgnlPmtInfAndSts").enumerate() {
         let place = format!("OrgnlPmtInfAndSts {}, ", index + 1);
@@ -64,7 +64,7 @@ fn read_payments(
         }
         let place = format!("{batch_place}TxInfAndSts {}", index + 1);
         match read_payment(payment, &place) {
-            // Without a status of its own, a payment shares its batch's.
+            // A payment without a status of its own is left out; the batch's status counts for it.
             Ok(found) => report.payments.extend(found),
             Err(refused) => unread.push(place, refused.reason),
         }

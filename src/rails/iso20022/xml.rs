@@ -12,7 +12,7 @@ use crate::rails::files::encoding;
 pub use crate::rails::files::folders::FILE_BYTES_MAX;
 use crate::rails::files::format::FileError;
 
-/// How deep elements may be nested; the deepest message that is read has 12 levels.
+/// How deep elements may be nested.
 pub const DEPTH_MAX: usize = 32;
 /// The most elements of a file, enough for some 10 000 statement entries.
 pub const ELEMENTS_MAX: usize = 400_000;
@@ -120,9 +120,9 @@ struct Tree {
     /// The depth within an element of another namespace, which is skipped as a whole; 0 outside
     /// one.
     foreign_depth: usize,
-    /// How many elements are open around the document.
+    /// How many elements are open around the document: its envelope.
     envelope_depth: usize,
-    /// Whether an element began that was not the document.
+    /// Whether an element other than `Document` began outside the document.
     has_envelope: bool,
 }
 
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_is_told_as_one() {
+    fn every_truncated_file_is_reported_as_truncated() {
         let whole = wrap("<A Ccy=\"INR\">é &amp; <![CDATA[x<y]]></A><!-- c -->");
         assert_eq!(read(&whole).unwrap().text_at("A").unwrap(), Some("é & x<y"));
         for end in 0..whole.len() {
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_envelope_may_hold_other_namespaces() {
+    fn only_supplementary_data_may_hold_other_namespaces() {
         let text = wrap(
             "<SplmtryData><Envlp><x:B \
              xmlns:x='urn:other'><x:C>1</x:C></x:B></Envlp></SplmtryData><A>2</A>",
@@ -539,7 +539,7 @@ mod tests {
         assert!(root.required("B").is_err() && root.at("SplmtryData/Envlp/B").unwrap().is_none());
         assert!(
             read(&wrap("<A>1</A><A>2</A>")).unwrap().text_at("A").is_err(),
-            "what is ambiguous is refused"
+            "two elements of one name are ambiguous"
         );
     }
 

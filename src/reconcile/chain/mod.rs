@@ -1,8 +1,8 @@
 //! Compares the book with a real chain, movement by movement and address by address.
 //!
 //! Nothing here asks a node: `chain_following::audit` passes what the chain shows. A difference is
-//! kept until the same subject is compared again and agrees. A difference that the operator
-//! explained stays but is no longer listed. Nothing is corrected.
+//! kept until its subject is compared again and agrees. A difference that the operator explained is
+//! kept too, but no longer listed. Nothing is corrected.
 
 pub mod rows;
 
@@ -58,7 +58,7 @@ pub enum MovementRole {
 pub struct BookMovement {
     pub role: MovementRole,
     pub place: LogPosition,
-    /// `None` for a refund: the operator may send it from any address.
+    /// `None` for a refund, which the operator may send from any address.
     pub from_address: Option<AddressBytes>,
     pub to_address: AddressBytes,
     /// Millionths.
@@ -70,8 +70,8 @@ pub struct BookMovement {
     pub is_at_own_address: bool,
 }
 
-/// A difference that a comparison found. `subject` names the object, or the movement and our
-/// address, in the same way each time, so that the difference is recognised again.
+/// A difference that a comparison found. `subject` names the object, the address or the movement in
+/// the same way each time, so that the difference is recognised again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundDifference {
     pub kind: DifferenceKind,
@@ -79,7 +79,7 @@ pub struct FoundDifference {
     /// The movement's amount, or the chain's amount less the book's, in millionths. If
     /// [`ChainMovement::units`] is `None`, the chain's amount counts as `i64::MAX`.
     pub units: i64,
-    /// The block in which it was found; `None` for refunds and balances, which are not compared by
+    /// The block of the movement; `None` for refunds and balances, which are not compared by
     /// blocks.
     pub block_number: Option<i64>,
 }
@@ -176,9 +176,9 @@ fn differing(
             }
         }
     }
-    // The chain and the book may have the movement at different heights. The one among the compared
-    // blocks is kept with the difference, so that the next comparison of these blocks finds the
-    // kept difference and can remove it.
+    // The chain and the book may have the movement at different heights. The difference is kept
+    // with the height that is among the compared blocks, so that the next comparison of these
+    // blocks can remove the difference.
     let block_number = written.block.map(|(number, _)| match seen {
         Some(seen) if !blocks.contains(&number) => seen.block_number,
         _ => number,
@@ -194,15 +194,15 @@ fn differing(
         .collect()
 }
 
-/// What an address holds by the book: completed deposits and sweeps from our other addresses, less
-/// sweeps out of it.
+/// What an address holds by the book: its completed deposits, plus sweeps from our other addresses,
+/// less sweeps out of the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressHolding {
     pub transfer_id: Id<kind::Transfer>,
     pub address: AddressBytes,
     /// The token's contract, as the transfer names it.
     pub token_contract: AddressBytes,
-    /// Millionths, whichever of the token's contracts they are in.
+    /// Millionths, in all contracts that the token had together.
     pub units: i64,
 }
 
@@ -215,10 +215,9 @@ impl AddressHolding {
 
 /// What an address should hold, and whether its balance fits that. All amounts are in millionths.
 /// The balance was read after the book, so it may already include movements that the book does not
-/// have yet. `above` has these movements in the order of the chain: positive for incoming,
-/// negative for outgoing. The answer is the first amount that fits the balance: the book's amount,
-/// this amount plus the first of these movements, plus the first two, and so on. If none fits, the
-/// answer is the book's amount plus all of them.
+/// have yet. `above` has these movements in the order of the chain: positive for incoming, negative
+/// for outgoing. They are added to the book's amount one after another, until the sum fits the
+/// balance or all are added.
 pub fn should_hold(
     book_units: i64,
     balance_units: i64,
@@ -259,7 +258,8 @@ pub fn keep_found(
     Ok(())
 }
 
-/// Differences that nobody has explained, oldest first, and how many there are.
+/// Differences that nobody has explained, oldest first, at most `DIFFERENCES_SHOWN_MAX`; and how
+/// many there are in all.
 pub fn open(
     tx: &mut dyn Tx,
     mode: Mode,

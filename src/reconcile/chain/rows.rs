@@ -12,7 +12,8 @@ use crate::store::{Row, Tx};
 use crate::values;
 
 /// Completed deposits, each with whether its address was handed out to its transfer. Deposits of a
-/// simulated chain are left out: test mode may earlier have simulated a chain of the same name.
+/// simulated chain are left out, because test mode may have simulated a chain of the same name
+/// before.
 const DEPOSITS: &str = "SELECT d.id, d.transaction_hash, d.log_index, d.from_address, \
  d.to_address, d.units, d.block_number, d.block_time, \
     CASE WHEN a.scope = d.scope AND a.transfer_id = d.transfer_id THEN 1 ELSE 0 END \
@@ -21,8 +22,8 @@ const DEPOSITS: &str = "SELECT d.id, d.transaction_hash, d.log_index, d.from_add
       SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND x.transaction_hash = \
       d.transaction_hash)";
 
-/// Sweeps. A sweep belongs to the mode in which its address was handed out; one from an address
-/// that was never handed out counts in both modes.
+/// Sweeps. A sweep belongs to the mode in which the address that it left was handed out. A sweep
+/// from an address that was never handed out counts in both modes.
 const SWEEPS: &str = "SELECT s.transaction_hash, s.log_index, s.from_address, s.to_address, \
  s.units, s.block_number, s.block_time \
     FROM chain_sweeps s LEFT JOIN deposit_addresses a ON a.address = s.from_address \
@@ -88,8 +89,8 @@ pub fn in_blocks(
     deposits.into_iter().map(deposit).chain(sweeps.into_iter().map(sweep)).collect()
 }
 
-/// What the book has of one movement, in any block: its completed deposits and its sweeps. `owner`
-/// is the account and mode of the recipient's address; without it no deposit is looked for.
+/// What the book has of one movement, in any block: completed deposits and sweeps. `owner` is the
+/// account and mode of the recipient's address; without an owner, no deposit is looked for.
 pub fn at_place(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -119,8 +120,8 @@ pub fn at_place(
     Ok(found)
 }
 
-/// Refunds that a real chain confirmed, completed since a moment of business time (Unix seconds),
-/// ordered by account and identifier; one page, after the refund `after`.
+/// Refunds that a real chain confirmed, and that were completed at or after `since` (Unix seconds
+/// of business time). One page, ordered by account and identifier, after the refund `after`.
 pub fn refunds(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -144,8 +145,8 @@ pub fn refunds(
             role: MovementRole::Refund(row.id()?),
             place: log_position(row)?,
             from_address: None,
-            // A completed refund has an address. If the row lost it, the zero address, to which no
-            // refund goes, shows as a difference, and the others are compared nevertheless.
+            // A completed refund has an address. If the row lost it, the refund counts as sent to
+            // the zero address. That shows as a difference, and the other refunds are compared.
             to_address: row
                 .bytes_or_null()?
                 .map_or(Ok(AddressBytes::of_20([0; 20])), stored_address)?,
@@ -181,8 +182,8 @@ fn address_holding(mut row: Row) -> Result<AddressHolding, StoreError> {
     Ok(AddressHolding { transfer_id, address, token_contract, units })
 }
 
-/// What the addresses of one account and mode hold, in the order in which they were handed out; one
-/// page, after the address of the transfer `after`.
+/// What the addresses of one account and mode hold by the book. One page, in the order of their
+/// transfers, after the transfer `after`.
 pub fn held_after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -198,7 +199,7 @@ pub fn held_after(
     rows.into_iter().map(address_holding).collect()
 }
 
-/// What the address of one transfer holds.
+/// What the address of one transfer holds by the book.
 pub fn held_of(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -327,7 +328,7 @@ mod tests {
     /// A comparison of a few blocks must not read whole tables. A comparison of balances must not
     /// read all sweeps for each address.
     #[tokio::test]
-    async fn each_question_reads_its_index() {
+    async fn each_query_uses_its_index() {
         let folder = std::env::temp_dir().join(format!("hundi-audit-plans-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let store = Store::open(&folder.join("plans.db"), Clock::System, no_epilogue).unwrap();

@@ -1,11 +1,11 @@
 //! What a report from the bank does to a payout.
 //!
-//! A payout settles once its payment is reported with a reference that no other payout has. It
-//! fails once the bank refuses the payment. There are two exceptions: if the cause lies with us,
-//! the operator decides; if the bank calls the payment a duplicate, the outcome is unknown. In a
-//! refused file or batch a payout fails only for a reason that lies with the beneficiary. Reports
-//! that contradict each other never move money: the payout is marked for the operator, and a refund
-//! under way is held.
+//! A payout settles when its payment is reported with a reference that no other payout has. It
+//! fails when the bank refuses the payment, with two exceptions: if the cause lies with us, the
+//! operator decides; if the bank calls the payment a duplicate, the outcome is unknown. In a
+//! refused file or batch, a payout fails only for a reason that concerns the beneficiary's bank,
+//! account or IFSC. Most reports that contradict each other mark the payout for the operator. If
+//! the bank paid a payout that had failed or come back, its refund is held.
 
 use super::publish;
 use crate::kernel::id::kind;
@@ -45,7 +45,7 @@ pub struct PaymentReport {
     pub is_whole_refused: bool,
     /// A movement on the account, rather than a status.
     pub is_booked: bool,
-    /// The file of ours that the report names; `None` for a movement.
+    /// The file of ours that a status names; `None` for a movement.
     pub message_id: Option<MessageId>,
     pub reason: Reason,
     pub references: References,
@@ -57,11 +57,11 @@ pub struct PaymentReport {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReportEffect {
     Applied,
-    /// It is known already, or does not count yet: nothing changed.
+    /// No payout changed, for example because the report is known already or does not count yet.
     Ignored,
-    /// It is applied to no payout. [`Matching`] says why.
+    /// The report is applied to no payout. [`Matching`] says why.
     Unmatched(Matching),
-    /// These payouts now wait for the operator; several only after a shared debit.
+    /// These payouts now wait for the operator. Only a debit that paid several has more than one.
     Attention(Vec<(Id<kind::Payout>, Attention)>),
 }
 
@@ -82,8 +82,7 @@ struct ReportedPayment<'a> {
     payout: Payout,
 }
 
-/// The instruction that a report is about. `Err` says why none fits: it is unknown, it was never
-/// sent, or its amount differs.
+/// The instruction that a report is about. `Err` says why there is none.
 pub(super) fn find_instruction(
     tx: &mut dyn Tx,
     report: &PaymentReport,
@@ -150,8 +149,8 @@ impl ReportedPayment<'_> {
         )
     }
 
-    /// Whether the bank's refusal for a cause on our side lets the operator send the payment again,
-    /// or it waits for that already.
+    /// Whether the payment may go out in another file: it is queued again, or after a refusal for a
+    /// cause on our side the operator may queue it again.
     fn may_go_out_again(&self) -> bool {
         let is_queued_again =
             self.instruction.status == InstructionStatus::Queued && self.instruction.was_published;
@@ -162,7 +161,7 @@ impl ReportedPayment<'_> {
             )
     }
 
-    /// Marks the payout for the operator; one that is processing gets an unknown outcome.
+    /// Marks the payout for the operator. A payout that is processing gets an unknown outcome.
     fn raise_attention(
         &mut self,
         tx: &mut dyn Tx,
@@ -189,9 +188,8 @@ impl ReportedPayment<'_> {
         self.report.references.utr(self.instruction.method, elements, &own)
     }
 
-    /// Whether a debit is another one than the journal has noted. `true` if the journal has noted
-    /// no reference. If it has noted one that cannot be compared with this debit's, both count as
-    /// the same debit.
+    /// Whether a debit is another one than the debit that the journal has noted. `true` if the
+    /// journal has noted no reference. References that cannot be compared count as equal.
     fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
         let before = &self.instruction;
         match (utr, &before.reference) {
@@ -230,8 +228,8 @@ impl ReportedPayment<'_> {
             }
             _ => {
                 self.note_entry(tx)?;
-                // Two references are certainly two payments. If one comes back, the other stands,
-                // so the operator decides.
+                // Two references are two payments. A return of one would leave the other, so the
+                // operator decides.
                 let is_twice = utr
                     .zip(self.instruction.reference.as_deref())
                     .is_some_and(|(utr, known)| utr.as_str() != known);
@@ -250,7 +248,8 @@ impl ReportedPayment<'_> {
             UtrFinding::Ambiguous if self.report.is_booked => {
                 return self.raise_attention(tx, now, Attention::ReferenceUnclear);
             }
-            // The bank says that it paid what it had refused. So it must not go out again.
+            // The bank had refused the payment and now says that it paid it, so the payment must
+            // not go out again.
             UtrFinding::Ambiguous | UtrFinding::None if self.may_go_out_again() => {
                 return self.raise_attention(tx, now, Attention::RefusedAfterPaid);
             }
@@ -265,7 +264,8 @@ impl ReportedPayment<'_> {
             tracing::warn!(payout = %self.payout.id, "the bank's reference has an unusual form");
         }
         let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };
-        // It was paid from an earlier file, and a later one is being written or with the bank.
+        // The payment may be made twice if another file with it is being written or is with the
+        // bank.
         let is_of_earlier_file = self
             .report
             .message_id
@@ -273,7 +273,7 @@ impl ReportedPayment<'_> {
             .is_some_and(|(reported, last)| reported != last);
         let is_going_out =
             self.instruction.status == InstructionStatus::Writing || is_of_earlier_file;
-        // If the operator queued it again, it does not go out.
+        // If the operator has queued the payment again, it leaves the queue.
         rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
         rows::stop_waiting(tx, self.payout.id, Some(utr.as_str()))?;
@@ -297,7 +297,8 @@ impl ReportedPayment<'_> {
         attention: Attention,
     ) -> Result<ReportEffect, StoreError> {
         let outcome = self.raise_attention(tx, now, attention)?;
-        // The same debit on a later statement holds no refund that the operator has released.
+        // If the same debit is reported again, a refund that the operator has released stays
+        // released.
         if outcome != ReportEffect::Ignored {
             paying::hold_refund(tx, &self.payout, attention.as_str())?;
         }
@@ -310,7 +311,7 @@ impl ReportedPayment<'_> {
         now: &mut Now,
         meaning: RefusalMeaning,
     ) -> Result<ReportEffect, StoreError> {
-        // It answers an earlier file, and the operator has queued the payment again since then.
+        // The refusal answers an earlier file; the payment has been queued again since then.
         let is_stale = self.instruction.message_id.is_none()
             || self.report.message_id.is_some_and(|id| Some(id) != self.instruction.message_id);
         if is_stale && self.instruction.was_published {

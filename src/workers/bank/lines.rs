@@ -1,4 +1,5 @@
-//! What a booked movement on a notification or statement says, and of which payouts.
+//! Applies the booked movements of notifications and statements: finds the payouts that a movement
+//! is about, and what it says of them.
 
 use super::apply::{
     AppliedFile, PaymentReport, ReportEffect, ReportedEvent, find_instruction, payment,
@@ -97,7 +98,8 @@ pub fn line(
 }
 
 /// The payouts that one debit paid together: those that it names, or those of the batch that it
-/// names. `None` unless all were sent and their amounts add up to the debit's.
+/// names. `None` for a credit or a reversal, if one of them was never sent, and if their amounts do
+/// not add up to the debit's.
 fn booked_together(
     tx: &mut dyn Tx,
     line: &StatementLine,
@@ -123,8 +125,9 @@ fn booked_together(
     Ok(is_whole.then_some(found))
 }
 
-/// Applies a debit that paid several payouts. It names no reference for any single one, so none
-/// settles by it. Payouts that had failed now wait for the operator; the answer names these.
+/// Applies a debit that paid several payouts. The debit gives no reference of any single payment,
+/// so no payout settles by it. The answer names the payouts that now wait for the operator, for
+/// example because they had failed.
 fn shared_debit(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -1,22 +1,30 @@
 //! Writes payouts into files for the bank. Whatever stops the process or the machine, no payout is
 //! sent twice unless the operator says so.
 //!
-//! There are five steps, in this order. The payouts are recorded as claimed for the file. The file
-//! is written durably to `staging`, a folder that no agent sees. That is recorded. The file is
-//! renamed into the outbox. That is recorded. A restart concludes what happened from the record and
-//! from `staging` ("claimed" is the status `writing`):
+//! There are five steps, in this order ([`ORDER`]):
+//!
+//! 1. The payouts are recorded as claimed for the file.
+//! 2. The file is written durably to `staging`, a folder that no agent sees.
+//! 3. The file is recorded as staged.
+//! 4. The file is renamed into the outbox.
+//! 5. The file is recorded as published.
+//!
+//! A restart concludes what happened from the record and from `staging` ("claimed" is the status
+//! `writing`):
 //!
 //! | recorded | file in staging | conclusion | action |
 //! |---|---|---|---|
-//! | claimed | either | it was never renamed | the file is dropped, its payouts are queued again |
+//! | claimed | yes or no | it was never renamed | it is dropped, its payouts are queued again |
 //! | staged | no | it was renamed | it is recorded as published |
 //! | staged, in this boot | yes | it was not renamed | it is renamed now |
 //! | staged, in another boot | yes | a power cut may have undone a rename | outcome unknown |
 //! | published | yes | a power cut undid the rename | outcome unknown |
 //!
+//! If the system does not tell its boot, this counts as another boot.
+//!
 //! A payout of unknown outcome waits for the operator, and is never sent again automatically. Each
 //! update of the record has the file's previous status in its `WHERE`. So if a worker's lease ends
-//! within its turn, either that worker or its successor continues with a file, never both.
+//! within its turn, only one of that worker and its successor continues with a file.
 
 use sha2::{Digest, Sha256};
 
@@ -40,7 +48,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers;
 
-/// Files that one recovery looks at.
+/// The most unfinished files that one recovery finishes.
 const MESSAGES_MAX: i64 = 1_000;
 
 /// One step of writing a file.
@@ -53,8 +61,8 @@ pub enum PublishStep {
     RecordPublished,
 }
 
-/// The order that lets a restart know what happened. A test tries other orders, to see that it
-/// notices them.
+/// The order that lets a restart know what happened. A test also tries wrong orders, and must find
+/// the harm that they do.
 pub const ORDER: [PublishStep; 5] = [
     PublishStep::Claim,
     PublishStep::Stage,
@@ -104,12 +112,13 @@ struct Draft {
 }
 
 impl Bank {
-    /// Writes one file of the payouts that wait; answers how many it holds.
+    /// Writes one file of waiting payouts. Answers how many payouts it holds; 0 if none was
+    /// written.
     pub async fn publish(&self, app: &AppState, turn: &mut TurnReport) -> Result<usize, Stopped> {
         self.publish_in(app, &ORDER, None, turn).await
     }
 
-    /// The same in a given order of steps and up to a fault point, for tests.
+    /// Like [`Bank::publish`], with a given order of the steps and up to a fault point, for tests.
     pub async fn publish_in(
         &self,
         app: &AppState,
@@ -165,7 +174,7 @@ impl Bank {
         let settings = self.settings.clone();
         let claim = move |tx: &mut dyn Tx, now: &mut Now| claim(tx, now, &services, &settings);
         let (draft, impossible) = app.store.write(claim).await?;
-        // Logged here and not in the transaction, which can run twice.
+        // The log is not written in the transaction, because that can run twice.
         for (payout_id, why) in &impossible {
             tracing::error!(payout = %payout_id, why,
                 "the payout was not sent and waits for the operator");
@@ -188,8 +197,8 @@ impl Bank {
     }
 
     /// Records that a file goes from the status `from` to `to`. If `to` is `Unknown`, the outcome
-    /// of its payouts is marked as unknown. `Err` if its status is no longer `from`, because
-    /// another worker has changed it.
+    /// of the file's payouts is marked as unknown. Fails if another worker has changed the status
+    /// meanwhile.
     async fn record_end(
         &self,
         app: &AppState,
@@ -229,7 +238,7 @@ impl Bank {
     pub async fn recover(&self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
-            // Earlier versions did not store a file's name. Such a name has no number.
+            // Earlier versions stored no file name, and their names had no number.
             let name = message.file_name.unwrap_or_else(|| self.settings.file_name(message.id, 0));
             let is_staged = self.folders.is_staged(&name)?;
             let is_same_boot = message.boot.is_some() && message.boot == self.boot;
@@ -243,14 +252,14 @@ impl Bank {
                 _ => MessageStatus::Abandoned,
             };
             self.record_end(app, message.id, message.status, to, turn).await?;
-            // Removed only after the record, because until then another worker may continue with
-            // the file.
+            // The file is removed only now: until the record, another worker might have continued
+            // with it.
             if to == MessageStatus::Abandoned {
                 self.folders.unstage(&name)?;
             }
         }
-        // What is still in staging belongs to files that have ended, unless another worker has
-        // begun one since.
+        // The files that are still in `staging` have ended, except one that another worker has
+        // begun since.
         for name in self.folders.staged()? {
             let (asked, id_in_name) = (name.clone(), self.settings.message_id(&name));
             let find = move |tx: &mut dyn Tx, _: &mut Now| {
@@ -267,7 +276,7 @@ impl Bank {
             match found.map(|message| message.status) {
                 // Begun since `open_messages` was read, by a worker whose lease has ended.
                 Some(MessageStatus::Writing | MessageStatus::Staged) => continue,
-                // Look once more: it may have been renamed and recorded since it was listed.
+                // Look once more: the file may have been renamed and recorded since it was listed.
                 Some(MessageStatus::Published) if self.folders.is_staged(&name)? => {
                     let (from, to) = (MessageStatus::Published, MessageStatus::Unknown);
                     self.record_end(app, id, from, to, turn).await?;
@@ -280,10 +289,10 @@ impl Bank {
     }
 }
 
-/// Takes waiting instructions of the methods that the bank takes now, and gathers what the bank
-/// must know of them. It takes as many as the limits of one file allow; a payment that alone
-/// exceeds the limit of the amount gets a file of its own. Also answers which payouts it handed to
-/// the operator instead, and why.
+/// Claims waiting instructions for a file, and gathers what the bank must know of them.
+/// Instructions of paused accounts stay in the queue, and so do those of methods that the bank does
+/// not take now. The limits of one file are kept, but a payment above the limit of the amount gets
+/// a file of its own. Also answers which payouts were handed to the operator instead, and why.
 fn claim(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -311,7 +320,7 @@ fn claim(
         if new_sum.units > amount_max.units && !orders.is_empty() {
             break;
         }
-        match order(tx, services, settings, &instruction)? {
+        match payment_order(tx, services, settings, &instruction)? {
             Ok(order) => {
                 let written = |name: &str| settings.written_name(name);
                 let names = (written(&order.beneficiary_name), written(&order.sender.name));
@@ -369,12 +378,12 @@ fn file_number(
 enum Unwritten {
     /// The payout has ended meanwhile, or its outcome is unknown.
     Ended,
-    /// There is a reason that only the operator can remove.
+    /// It cannot be sent, for this reason. The operator decides.
     Impossible(&'static str),
 }
 
 /// Gathers what the bank must know of a payment, or says why it is not written.
-fn order(
+fn payment_order(
     tx: &mut dyn Tx,
     services: &Services,
     settings: &BankSettings,
@@ -433,7 +442,7 @@ fn order(
     }))
 }
 
-/// Sets `now` to the business time of the instruction's account, which rules read. The caller ends
+/// Sets `now` to the business time of the instruction's account, for the rules. The caller ends
 /// that with `Now::leave_account`.
 pub(super) fn enter_account(
     tx: &mut dyn Tx,

@@ -1,4 +1,5 @@
-//! Reads the files that the bank put into the inbox.
+//! Reads the bank's files in the inbox and applies them. A file that is done goes to the folder
+//! `archive`, one that is refused to the folder `refused`.
 
 use std::collections::BTreeMap;
 
@@ -30,14 +31,14 @@ enum FileReading {
 
 /// What the journal knows of a file before it is applied.
 enum FileHistory {
-    /// Nothing, or that a stop interrupted the turn that was applying it.
+    /// Nothing, or that the turn that was applying it was interrupted.
     New,
     /// It was applied.
     Applied,
-    /// An earlier file had the same message identity, and this one adds nothing. Either all its
-    /// statements are known, or it has none and the bank says that it is a copy.
+    /// An earlier file had the same message identity, and this one counts as its copy. Either all
+    /// its statements are known, or it has none and the bank says that it is a copy.
     Copy,
-    /// An earlier file had the same message identity, and this one differs.
+    /// An earlier file had the same message identity, and this one is no copy of it.
     Contradicts,
 }
 
@@ -49,8 +50,8 @@ impl Bank {
         Ok(turn)
     }
 
-    /// Reads the files of the inbox that have not changed since the last look; others may still be
-    /// written.
+    /// Reads the files of the inbox that have not changed since the last look. An agent may still
+    /// be writing the others.
     pub(super) async fn receive(
         &mut self,
         app: &AppState,
@@ -89,7 +90,7 @@ impl Bank {
         });
         let (sha256, judged) = match read.await {
             Ok(Ok(read)) => read,
-            // The file has gone, or cannot be read: the next look tries again.
+            // The file has gone or cannot be read. The next look tries again.
             Ok(Err(error)) => {
                 tracing::warn!(%error, "a file in the bank's inbox could not be read; tried again");
                 app.metrics.bank_files.count("unreadable");
@@ -97,7 +98,7 @@ impl Bank {
             }
             Err(_) => return Err(Stopped::Error("reading a file panicked".into())),
         };
-        // Names the file in logs and in the folders that it is moved to.
+        // Names the file in the logs, and begins its name in the folder that it is moved to.
         let mark = hex::encode(&sha256[..8]);
         let incoming = match judged {
             FileReading::Refused(refused)
@@ -130,7 +131,7 @@ impl Bank {
         Ok(self.folders.archive(&seen.name, &mark)?)
     }
 
-    /// Looks a file up in the journal. If it is new, records that applying it begins.
+    /// Looks a file up in the journal. A new file is recorded as being applied.
     async fn begin_if_new(
         &self,
         app: &AppState,
@@ -284,8 +285,8 @@ impl Bank {
         Ok(counts)
     }
 
-    /// Stores a statement's head. `false` if another file brought the same statement: the bank sent
-    /// it again, and it changes nothing.
+    /// Stores a statement's head. `false` if another file brought the same statement; then its
+    /// lines are not applied again.
     async fn keep_statement(
         &self,
         app: &AppState,
@@ -362,7 +363,7 @@ impl Bank {
                 entry_reference: None,
             });
         }
-        // A report about one payment takes precedence over the refusal of the whole.
+        // A payment with a report of its own is not refused once more with the whole.
         for report in &reports {
             report.end_to_end_id.map(|id| refused_members.remove(&id));
         }
@@ -384,8 +385,8 @@ impl Bank {
     }
 }
 
-/// Counts what a report changed, and raises the alarm if the operator is needed: here and not in
-/// the transaction, which can run twice.
+/// Counts what a report changed, and raises the alarm if the operator is needed. This is not done
+/// in the transaction, because that can run twice.
 fn count(app: &AppState, counts: &mut Counts, turn: &mut TurnReport, outcome: ReportEffect) {
     match outcome {
         ReportEffect::Applied => counts.applied += 1,

@@ -14,11 +14,11 @@ crate::string_enum!(
 /// How many reports of one file had which effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Changed a payout.
+    /// Changed a payout, or made it wait for the operator.
     pub applied: i64,
-    /// Changed nothing: it was known already, or does not count yet.
+    /// Changed no payout, for example because they were known already or do not count yet.
     pub ignored: i64,
-    /// Was matched to no payment that was sent.
+    /// Were applied to no payout; [`super::Matching`] has the reasons.
     pub unknown: i64,
 }
 
@@ -55,7 +55,7 @@ pub fn begin_file(
 }
 
 /// Notes that a file is applied. If a worker's lease ended while it read the file, its successor
-/// may read it too; the counts of the first to finish stay.
+/// may read the file too. The counts of the worker that finishes first stay.
 pub fn end_file(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<(), StoreError> {
     let sql = "UPDATE bank_files SET status = 'applied', applied_count = ?2, ignored_count = ?3, \
                unknown_count = ?4 WHERE sha256 = ?1 AND status = 'reading'";
@@ -64,8 +64,8 @@ pub fn end_file(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<()
     Ok(())
 }
 
-/// Stores the head of a statement. However often a file is read, each of its statements is stored
-/// once; `number` says which one of the file it is.
+/// Stores the head of a statement, unless it is stored already. `number` is the statement's place
+/// in its file.
 pub fn insert_statement(
     tx: &mut dyn Tx,
     sha256: &[u8; 32],
@@ -93,8 +93,8 @@ pub fn insert_statement(
     Ok(())
 }
 
-/// Whether another file brought the same statement or page: the same identity and number, between
-/// the same balances.
+/// Whether another file brought the same statement: with the same identity, number and page,
+/// between the same balances.
 pub fn is_statement_known(
     tx: &mut dyn Tx,
     sha256: &[u8; 32],
@@ -104,8 +104,7 @@ pub fn is_statement_known(
     if report.sequence.is_none() && report.closing.is_none() {
         return Ok(false);
     }
-    // The index finds the statements of one identity. A bank may give each of its statements the
-    // same one, so the query compares the rest too.
+    // A bank may give all of its statements the same identity, so the query compares more.
     let sql = "SELECT sha256 FROM bank_statements WHERE statement_id = ?1 AND sha256 <> ?2 AND \
                COALESCE(page, 1) = ?3 AND sequence IS NOT DISTINCT FROM ?4 AND opening_units IS \
                NOT DISTINCT FROM ?5 AND closing_units IS NOT DISTINCT FROM ?6 AND closing_day IS \
@@ -133,7 +132,7 @@ mod tests {
     use crate::store::sqlite::SqliteTx;
 
     #[test]
-    fn a_statement_is_found_among_any_number_of_the_same_identity() {
+    fn a_statement_is_found_among_many_of_the_same_identity() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         let mut tx = SqliteTx::new(&connection);
         migrate(&mut tx).unwrap();

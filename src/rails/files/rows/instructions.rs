@@ -11,9 +11,9 @@ use crate::store::{Row, Tx, Value};
 use crate::values;
 
 crate::string_enum!(
-    /// How far an instruction has come. A `withdrawn` one is never sent: its payout ended first, or
-    /// it could not be written. An `unknown` one may have reached the bank or not: the operator
-    /// decides, and it is never sent again automatically.
+    /// How far an instruction has come. `Withdrawn`: it is not sent, because its payout ended first
+    /// or because it could not be written. `Unknown`: it may have reached the bank or not; the
+    /// operator decides, and it is never sent again automatically.
     InstructionStatus {
         Queued "queued",
         Writing "writing",
@@ -23,8 +23,8 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// Why a payout waits for the operator. `ReturnedAndFailed` does not make it wait: by it the
-    /// bank's worker ignores what a statement may still show.
+    /// Why a payout waits for the operator. With `ReturnedAndFailed` the payout does not wait; the
+    /// mark has the bank's worker ignore the payment if a statement still shows it.
     Attention {
         PaidAfterFailed "paid_after_failed",
         PaidAgain "paid_again",
@@ -100,13 +100,14 @@ pub struct Journalled {
     pub units: i64,
     pub method: PaymentMethod,
     pub status: InstructionStatus,
-    /// The file that it was last written into; `None` once it is queued again.
+    /// The file that it was last written into; `None` if it was never written, and after it was
+    /// queued again.
     pub message_id: Option<MessageId>,
-    /// The first reference under which the bank or the operator settled it.
+    /// The first reference that the bank or the operator gave when the payout settled.
     pub reference: Option<String>,
     /// The bank's own reference of the entry that paid it.
     pub entry_reference: Option<String>,
-    /// Why it waits for the operator.
+    /// Why the payout waits for the operator.
     pub attention: Option<Attention>,
     /// What the bank gave as its reason.
     pub reason: Reason,
@@ -115,7 +116,8 @@ pub struct Journalled {
 }
 
 impl Journalled {
-    /// Whether the bank may know of it: a file with it was published, or may have been.
+    /// Whether the bank may know of the instruction: a file with it was published, or may have
+    /// been.
     pub fn may_be_known(&self) -> bool {
         self.was_published
             || matches!(self.status, InstructionStatus::Published | InstructionStatus::Unknown)
@@ -141,8 +143,8 @@ fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
     })
 }
 
-/// Adds a payout to the queue of payments for the bank. The primary key refuses a second row for
-/// the same payout.
+/// Adds a payout to the queue of payments for the bank. A payout that has a row already is refused
+/// by the primary key.
 pub fn queue(tx: &mut dyn Tx, now: &Now, instruction: &Instruction) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO bank_instructions (payout_id, scope, units, method, status, message_id, \
@@ -256,7 +258,7 @@ pub fn advance(
     )
 }
 
-/// Withdraws a queued instruction for good. `false` if it is no longer queued, or never was.
+/// Withdraws a queued instruction for good. `false` if it is not queued.
 pub fn withdraw(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'withdrawn' WHERE payout_id = ?1 AND status \
      = 'queued'";
@@ -272,8 +274,8 @@ pub fn undo_queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Ends the wait for the bank's final report: the report came, or the operator decides about the
-/// payout. Keeps the first reference that is given.
+/// Ends the wait for the bank's final report, because the report came or because the operator
+/// decides about the payout. Stores the reference, unless one is stored already.
 pub fn stop_waiting(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -285,7 +287,7 @@ pub fn stop_waiting(
     Ok(())
 }
 
-/// Gives a reference to a payout for good. `false` if another payout has it.
+/// Gives a reference to a payout for good. `false` if another payout has the reference.
 pub fn claim_reference(
     tx: &mut dyn Tx,
     reference: &str,
@@ -301,8 +303,9 @@ pub fn claim_reference(
     Ok(owner == Some(payout_id))
 }
 
-/// The payout that was paid under this reference, its own or its entry's. `None` also if there are
-/// two such payouts, because either could be meant.
+/// The payout that was paid under this reference, be it the payment's UTR or the bank's own
+/// reference of the entry. `None` also if there are two such payouts, because either could be
+/// meant.
 pub fn paid_under(
     tx: &mut dyn Tx,
     reference: &str,
@@ -364,10 +367,10 @@ pub fn set_attention(
     Ok(tx.execute(sql, values![payout_id, word, word.map(|_| now.instant())])? == 1)
 }
 
-/// Payouts that wait for the operator, oldest first, up to `rows_max`, each with the instant in
-/// Unix seconds since when it waits, if that is known. These are the payouts with an [`Attention`]
-/// other than `returned_and_failed`, without those whose difference the operator has explained
-/// since: an attention that no decision applies to is not removed.
+/// Payouts that wait for the operator, oldest first, up to `rows_max`, each with the Unix second
+/// since which it waits, if that is known. These are the payouts with an [`Attention`] other than
+/// `returned_and_failed`. Payouts whose difference the operator has explained since are left out,
+/// because an explanation does not remove the attention.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     rows_max: usize,
@@ -403,8 +406,8 @@ pub fn awaiting_operator(
     }
 }
 
-/// When the operator last explained a difference of a payout that waits, by the payout's
-/// identifier. In Unix seconds.
+/// For each payout the Unix second in which the operator last explained a difference of a kind that
+/// makes a payout wait. The key is the payout's identifier as text.
 fn payouts_explained_at(tx: &mut dyn Tx) -> Result<HashMap<String, i64>, StoreError> {
     let sql = "SELECT subject, MAX(closed_at) FROM bank_closed_differences WHERE kind IN \
                ('paid_after_failed', 'paid_twice', 'held_for_decision', 'outcome_unknown') GROUP \
@@ -413,9 +416,8 @@ fn payouts_explained_at(tx: &mut dyn Tx) -> Result<HashMap<String, i64>, StoreEr
 }
 
 /// Queues an instruction again for a new file, under the same identity, because the operator says
-/// that the bank did not take it. Removes its attention. `false` unless it is published or unknown.
-/// One whose file may have been published counts as published from now on, because the bank
-/// answered it.
+/// that the bank did not take it. Removes its attention. `false` unless its status is `published`
+/// or `unknown`. An `unknown` one counts as published from now on, because the bank answered it.
 pub fn queue_again(
     tx: &mut dyn Tx,
     now: &Now,

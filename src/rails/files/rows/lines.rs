@@ -9,8 +9,9 @@ use crate::values;
 
 crate::string_enum!(
     /// What a line of a statement belongs to: a payout, several together (`Batch`, with their
-    /// shares in `bank_line_shares`), or none for the reason that is named. `ReferenceInText` is a
-    /// credit that names a payout's reference only in a text that others than the bank can write.
+    /// shares in `bank_line_shares`), or none; then it says why. `Reversal` is a debit that undoes
+    /// a credit. `ReferenceInText` is a credit that names a payout's reference only in a text that
+    /// others than the bank can write.
     Matching {
         Payout "payout",
         Batch "batch",
@@ -69,8 +70,8 @@ pub fn insert_line(
 }
 
 /// Stores a line whose one amount paid several payouts, with the share of each. `false` if its
-/// place was stored before, if the payouts do not add up to the line, or if the line is a credit.
-/// In the last two cases the line is stored and waits for the operator.
+/// place was stored before. Also `false` if the payouts do not add up to the line or the line is a
+/// credit; then it is stored without shares and waits for the operator.
 pub fn insert_shared_line(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -113,7 +114,7 @@ fn read_unmatched(mut row: Row) -> Result<Unmatched, StoreError> {
     })
 }
 
-/// Lines that wait for the operator, oldest first.
+/// Lines that wait for the operator, in the order in which they were stored.
 pub fn unmatched(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Unmatched>, StoreError> {
     let sql = format!("{UNMATCHED} ORDER BY id LIMIT ?1");
     tx.rows(&sql, values![rows_max])?.into_iter().map(read_unmatched).collect()
@@ -156,8 +157,8 @@ pub fn explain_line(
     Ok(tx.execute(sql, values![id, now.instant(), note])? == 1)
 }
 
-/// Matches a line to the payouts that it paid. `false` if no such line waits, if their amounts do
-/// not add up to it, or if the line is a credit, because only a debit can pay payouts.
+/// Matches a line to the payouts that it paid. `false` if no such line waits, if the payouts'
+/// amounts do not add up to the line, or if the line is a credit, which pays no payouts.
 pub fn match_to_payouts(
     tx: &mut dyn Tx,
     now: &Now,
@@ -184,8 +185,8 @@ fn add_share(tx: &mut dyn Tx, id: InternalId, payout: &Journalled) -> Result<(),
     )
 }
 
-/// Stores that the operator explained a difference of this kind, subject and amount. Each
-/// comparison finds such a difference anew, so it has no row that could be marked.
+/// Stores that the operator explained a difference of this kind, subject and amount. The difference
+/// itself has no row that could be marked, because each comparison finds it anew.
 pub fn keep_explanation(
     tx: &mut dyn Tx,
     now: &Now,

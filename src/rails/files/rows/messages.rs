@@ -22,8 +22,7 @@ crate::string_enum!(
 pub struct Message {
     pub id: MessageId,
     pub status: MessageStatus,
-    /// The boot of the machine during which it was staged. After another boot, its outcome is
-    /// unknown, because a power cut may have undone the rename; see `workers::bank::publish`.
+    /// The boot of the machine during which it was staged; `workers::bank::publish` says what for.
     pub boot: Option<String>,
     /// Its name in the folders; `None` for files of earlier versions.
     pub file_name: Option<String>,
@@ -55,8 +54,8 @@ pub fn begin_message(
     )
 }
 
-/// Takes the next number of a series of file names, at least `first`. A number belongs to its file
-/// and is never used again, even if the file is abandoned.
+/// Takes the next number of a series of file names, at least `first`. The series never gives a
+/// number again, even if the file is abandoned.
 pub fn next_file_number(tx: &mut dyn Tx, series: &str, first: i64) -> Result<i64, StoreError> {
     let sql = "INSERT INTO bank_file_numbers (series, last_number) VALUES (?1, ?2) ON CONFLICT \
      (series) DO UPDATE SET last_number = CASE WHEN bank_file_numbers.last_number < ?2 THEN ?2 \
@@ -65,8 +64,8 @@ pub fn next_file_number(tx: &mut dyn Tx, series: &str, first: i64) -> Result<i64
     row.ok_or_else(|| StoreError::Broken("a file number was not kept".into()))?.int()
 }
 
-/// Notes that a file is durably in `staging`: stores the hash of its contents, and the boot of the
-/// machine during which it was staged.
+/// Notes that a file is durably in `staging`, with the hash of its contents and the machine's
+/// boot.
 pub fn stage_message(
     tx: &mut dyn Tx,
     id: MessageId,
@@ -81,8 +80,8 @@ pub fn stage_message(
 }
 
 /// Ends a file with the status `Published`, `Abandoned` or `Unknown`. Its instructions become
-/// published or unknown too; those of an abandoned file are queued again. Answers `false` and
-/// changes nothing if the file's status is no longer `from`.
+/// published or unknown too; those of an abandoned file are queued again. `false`, and nothing
+/// changes, if the file's status is not `from`.
 pub fn end_message(
     tx: &mut dyn Tx,
     now: &Now,
@@ -116,7 +115,7 @@ pub fn find_message(tx: &mut dyn Tx, id: MessageId) -> Result<Option<Message>, S
     tx.row(sql, values![id.0])?.map(read_message).transpose()
 }
 
-/// The newest file of this name. A name with a day but no year can recur.
+/// The newest file of this name. A name that has a day without a year can recur.
 pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE file_name = ?1 \
      ORDER BY id DESC LIMIT 1";
