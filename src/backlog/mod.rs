@@ -15,10 +15,10 @@ pub struct WaitingCount {
     /// How many wait. Counting stops at [`rows::COUNTED_MAX`], for both modes together; for
     /// `settlements_late`, in each mode.
     pub count: i64,
-    /// When the oldest object that was counted began to wait: Unix seconds on the store's clock. If
-    /// the store does not keep that moment, it is when the object was created. Times of an
-    /// account's test clock are converted, so an advance of that clock makes the wait longer.
-    /// `None` if nothing waits.
+    /// When the oldest of what was counted began to wait, in Unix seconds of the store's clock. If
+    /// the store does not keep that moment, it is when the object was created. Business times are
+    /// converted with the test clock as it is now, so an advance of that clock makes the wait
+    /// longer. `None` if nothing waits, or if the moment is not known.
     pub oldest_at: Option<i64>,
 }
 

@@ -1,5 +1,5 @@
-//! Counts of what waits. Each statement reads an index that holds only such rows, or the first
-//! rows of a queue.
+//! Counts of what waits. Each statement reads the first rows of a queue, or of an index that holds
+//! only rows that wait.
 
 use super::WaitingCount;
 use crate::kernel::{Mode, Scope, StoreError};
@@ -9,11 +9,11 @@ use crate::store::{Row, Tx};
 use crate::transfers::HOLD_SECONDS;
 use crate::values;
 
-/// The most rows of one kind that are counted: a longer queue is an alarm anyway.
+/// The most rows of one kind that are counted, because a queue that long is an alarm anyway.
 pub const COUNTED_MAX: i64 = 10_000;
 
-/// Work that is due now. `?2` is the instant in milliseconds, and `at` is in seconds of the store's
-/// clock.
+/// Work that is due now. `?2` is the instant in milliseconds. `at` is the due time, in seconds of
+/// the store's clock.
 const DUE: &[(&str, &str)] = &[
     (
         "tasks",
@@ -30,10 +30,10 @@ const DUE: &[(&str, &str)] = &[
 // The query of `funding_holds` writes `HOLD_SECONDS` as a number.
 const _: () = assert!(HOLD_SECONDS == 86_400);
 
-/// What waits without a due time. `at` is in the account's business time: when the object was
-/// created, except for a hold with a timer, which began 24 hours before it ends. Each statement
-/// orders its rows as the index over what waits does. Without `ORDER BY`, SQLite would read the
-/// whole table.
+/// What waits without a due time. `at` is when the object was created, in the account's business
+/// time. For a transfer's hold with a timer, `at` is 24 hours before the timer ends, when the hold
+/// began. Each statement orders its rows as the index over what waits does. Without `ORDER BY`,
+/// SQLite would read the whole table.
 const OPEN: &[(&str, &str)] = &[
     ("outbox", "SELECT scope, created AS at FROM outbox ORDER BY id LIMIT ?1"),
     (
@@ -63,9 +63,9 @@ const OPEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Deliveries that are not made yet, whether or not the next attempt is due, with the start of
-/// their schedules by the store's clock. The order is that of the index over such deliveries: with
-/// old statistics PostgreSQL would otherwise read all deliveries ever made.
+/// Deliveries with an attempt to come, whether or not it is due. `at` is the start of their
+/// schedules, in seconds of the store's clock. The order is that of the index over such deliveries:
+/// with old statistics PostgreSQL would otherwise read all deliveries that are kept.
 const DELIVERIES: &[(&str, &str)] = &[(
     "deliveries",
     "SELECT q.scope, d.schedule_start_milliseconds / 1000 AS at FROM webhook_queues q JOIN \
@@ -73,7 +73,8 @@ const DELIVERIES: &[(&str, &str)] = &[(
      q.closed ORDER BY d.endpoint_id, d.due_milliseconds LIMIT ?1",
 )];
 
-/// What waits for the bank. `at` is a time of the store's clock.
+/// What waits for the bank. `at` is in seconds of the store's clock: when the instruction was
+/// written, or when its file was published.
 const AT_BANK: &[(&str, &str)] = &[
     (
         "payouts_unsent",
@@ -87,7 +88,7 @@ const AT_BANK: &[(&str, &str)] = &[
     ),
 ];
 
-/// Counts what waits in the store: two entries for each kind, one for each mode.
+/// Counts what the store knows to wait: two entries for each kind, one for each mode.
 pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCount>, StoreError> {
     let clocks = keys::rows::account_clocks(tx)?;
     let ahead_seconds = |scope: Scope| {
@@ -119,7 +120,8 @@ fn grouped(sql: &str) -> String {
     format!("SELECT scope, COUNT(*), MIN(at) FROM ({sql}) waiting GROUP BY scope")
 }
 
-/// Sums the accounts of each mode.
+/// Adds up the accounts of each mode. A moment in `rows` is made earlier by `ahead_seconds` of its
+/// account.
 fn counted(
     of: &'static str,
     rows: Vec<Row>,

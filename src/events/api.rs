@@ -64,7 +64,7 @@ pub fn routes(event_types: Vec<&'static str>) -> Vec<Route> {
         event_types.iter().filter_map(|name| name.split('.').next()).collect();
     objects.sort_unstable();
     objects.dedup();
-    // A process makes these lists once and needs them until it ends, so they are leaked.
+    // A process makes these lists once and needs them until it ends, so they are never freed.
     let filters = [
         CREATED_FILTERS[0],
         CREATED_FILTERS[1],

@@ -1,15 +1,16 @@
-//! The chained hash over the events of one account and mode, which is called an account below. By
-//! it a caller knows that it missed no event.
+//! The chained hash over the events of one account in one mode. With it a caller can check that it
+//! missed no event. Below, "account" means an account in one mode.
 //!
-//! The hash after an event follows from the hash before it and from the event's own fields, so it
-//! is the same whenever and by whomever it is computed. Events themselves do not carry it. A
+//! The hash after an event follows from the hash before it and from the event's own fields. So it
+//! is the same whenever and by whomever it is computed. Events themselves do not carry the hash. A
 //! checkpoint (a row in `event_checkpoints`) holds the count and the hash after every [`STEP`]th
-//! event. A request computes from the last checkpoint at or before the event that it names. A
-//! worker writes the checkpoints some seconds after the events were sequenced. The purge stores a
+//! event. A request computes onward from the last checkpoint at or before the event that it names.
+//! A worker writes the checkpoints some seconds after the events were sequenced. The purge stores a
 //! checkpoint for the last event that it removes, so that the chain continues.
 //!
 //! The chain of an account begins with its first event. If events had been removed before there
-//! were checkpoints, it begins with the oldest event that was left when it was first computed.
+//! were checkpoints, the chain begins with the oldest event that was left when the chain was first
+//! computed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,22 +29,22 @@ use crate::store::{Cost, Tx};
 
 /// Events from one checkpoint to the next.
 pub const STEP: i64 = 256;
-/// Roughly the most events for which one request computes hashes. A request needs more only while
-/// the chain of an older database is being computed for the first time.
+/// Roughly the most events for which one request computes hashes. A request needs more only if the
+/// worker has not written the checkpoints yet, as after an update of an old database.
 const COMPUTED_MAX: i64 = 20_000;
-/// Events that are read with one statement, a multiple of [`STEP`].
+/// The most events that are read with one statement, a multiple of [`STEP`].
 const READ_MAX: i64 = 4 * STEP;
-/// How often the worker looks at the accounts that got an event on this node since its last look.
-/// Its first look is at all accounts with a stored event.
+/// How long the worker pauses between two looks. The first look is at all accounts with a stored
+/// event. Each later one is at the accounts that got an event on this node since the last look.
 const LOOK_SECONDS: u64 = 5;
-/// The most accounts that a look after the first reads in one transaction, so that other reads need
-/// not wait for all of them.
+/// The most accounts that a later look reads in one transaction, so that other reads need not wait
+/// for all accounts of the look.
 const LOOKED_AT_ONCE: usize = 100;
 /// The most accounts that the first look finds with one statement.
 const FOUND_AT_ONCE: i64 = 250;
 
-/// The hash after an event: SHA-256 of the hash before it, in hexadecimal, and the event's `id`,
-/// `type`, `linked_id` and `created`, separated by single spaces.
+/// The hash after an event: SHA-256 of a text with the hash before the event (in hexadecimal) and
+/// the event's `id`, `type`, `linked_id` and `created`, separated by single spaces.
 pub fn link(hash: &[u8; 32], event: &EventRow) -> [u8; 32] {
     let text = format!(
         "{} {} {} {} {}",
@@ -56,7 +57,7 @@ pub fn link(hash: &[u8; 32], event: &EventRow) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Continues the chain over the next events, and calls `passed` after each.
+/// Continues the chain from `at` over the next events, and calls `passed` after each.
 fn walk(
     mut at: Checkpoint,
     events: &[EventRow],
@@ -84,16 +85,16 @@ fn base(
         return Ok(Some(found));
     }
     let is_whole = match rows::checkpoint_first(tx, scope)?.and_then(|first| first.event_id) {
-        // A purge leaves the checkpoint of the last event that it removes as the first one. So if
-        // the event of the first checkpoint is still there, no event was removed.
+        // After a purge, the first checkpoint is that of the last event that the purge removed. So
+        // if the event of the first checkpoint is still there, no event was removed.
         Some(first) => rows::find(tx, scope, first)?.is_some(),
         None => true,
     };
     Ok(is_whole.then(Checkpoint::default))
 }
 
-/// The count and the hash up to an event, or up to the newest one. Refused if the event is older
-/// than those that are kept, and while about `COMPUTED_MAX` events or more lack a checkpoint.
+/// The count and the hash up to an event, or up to the newest one (`None`). Refused if events that
+/// are needed were removed, and if about `COMPUTED_MAX` events or more lack a checkpoint.
 pub fn checkpoint(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -123,8 +124,8 @@ pub fn checkpoint(
     }
 }
 
-/// Refuses a cursor if events after it may have been removed: whoever pages from there may have
-/// missed some.
+/// Refuses a cursor if events after it may have been removed, because a caller that pages from
+/// there may miss some.
 pub fn check_cursor(
     tx: &mut dyn Tx,
     now: &Now,
@@ -142,8 +143,8 @@ pub fn check_cursor(
     Err(Refusal::field(Code::RequestQueryParameterInvalid, "starting_after", message).into())
 }
 
-/// Writes the checkpoints of the next events, if there are enough events. Answers whether there may
-/// be more to write.
+/// Writes the checkpoints of up to [`READ_MAX`] events after the last checkpoint. Answers whether
+/// there may be more to write.
 fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     keys::rows::lock_account(tx, scope)?;
     let newest = Id::from_u128(u128::MAX);
@@ -165,16 +166,15 @@ fn is_due(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     rows::has_after(tx, scope, at.event_id, events_to_next(at.events_count))
 }
 
-/// How many more events the next checkpoint needs, if the last one counts `events_count` events.
-/// After a purge the last one may lie between two steps.
+/// How many more events the next checkpoint needs, if the last checkpoint counts `events_count`
+/// events. That need not be a multiple of [`STEP`], because a purge also writes checkpoints.
 const fn events_to_next(events_count: i64) -> i64 {
     STEP - events_count % STEP
 }
 
-/// Looks at the next accounts after `after` that have events, at most `accounts_max`. Answers those
-/// for which [`advance`] has something to write, and the last one that was looked at; `None` if
-/// there was none to look at. One statement reads all of them. An account without events costs
-/// nothing.
+/// Looks at the next accounts after `after` that have events, at most `accounts_max`, with one
+/// statement. Answers the accounts for which [`advance`] has something to write, and the last
+/// account that was looked at (`None` if there was none to look at).
 fn next_due(
     tx: &mut dyn Tx,
     after: Scope,
@@ -188,9 +188,9 @@ fn next_due(
     Ok((due.map(|reach| reach.scope).collect(), last))
 }
 
-/// Removes up to `rows_max` expired events of one account, and leaves a checkpoint for the last of
-/// them. `last_before` first finds the last event to remove. So the removal is one range of the
-/// primary key, whatever the store's query planner does.
+/// Removes up to `rows_max` expired events of one account, and stores a checkpoint for the last of
+/// them. `last_before` first finds the last event to remove. So the statement that removes them
+/// reads only a range of the primary key, whatever the store's query planner does.
 pub fn purge(
     tx: &mut dyn Tx,
     now: &Now,
@@ -219,13 +219,13 @@ pub fn purge(
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Purged {
     pub removed_count: u64,
-    /// When the oldest event that is left was made, in milliseconds since 1970.
+    /// When the oldest event that is left was sequenced, in milliseconds since 1970.
     pub oldest_milliseconds: Option<i64>,
 }
 
-/// Writes the checkpoints of events that the sequencer of this node has made, until `stop`. It
-/// begins with every account that has events, because other nodes and earlier releases may have
-/// left events without checkpoints.
+/// Writes the checkpoints of events that this node's sequencer has made, until `stop`. It begins
+/// with every account that has events, because other nodes and earlier releases may have left
+/// events without checkpoints.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     // The last account that the first look has reached; `None` once it has reached all.
     let mut looked_to = Some(Scope::from_code(0));
@@ -256,8 +256,8 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     }
 }
 
-/// Writes the missing checkpoints of some accounts. An account that fails is tried again after its
-/// next event.
+/// Writes the missing checkpoints of some accounts. After an error, an account is tried again when
+/// it has got its next event.
 async fn catch_up(app: &AppState, scopes: Vec<Scope>, stop: &Stop) {
     let look = move |tx: &mut dyn Tx| {
         let due = scopes.into_iter().map(|scope| Ok((scope, is_due(tx, scope)?)));
@@ -334,7 +334,7 @@ mod tests {
         let mut looked_at = 0;
         for number in 1..=40 {
             let scope = Scope::new(number, Mode::Test);
-            // Most are idle, and every third has no event.
+            // Most have too few events for a checkpoint, and every third has none.
             let count = [0, 3, STEP - 1, 0, STEP, 2 * STEP][number as usize % 6];
             let made: Vec<_> = events(0, count).into_iter().map(|event| (scope, event)).collect();
             rows::insert_all(tx, &made).unwrap();
@@ -374,7 +374,7 @@ mod tests {
         let both: Vec<(Scope, EventRow)> =
             all.iter().flat_map(|event| [(own, event.clone()), (other, event.clone())]).collect();
         rows::insert_all(tx, &both).unwrap();
-        // What a caller computes from what it was shown.
+        // What a caller computes from the events that it was shown.
         let mut wanted = vec![Checkpoint::default()];
         for event in &all {
             wanted.push(walk(*wanted.last().unwrap(), std::slice::from_ref(event), |_| {}));
@@ -391,7 +391,7 @@ mod tests {
         while advance(tx, own).unwrap() {}
         assert!(!is_due(tx, own).unwrap());
         check(tx, own, 0);
-        // A purge in the middle of a step, with stored checkpoints and without any.
+        // A purge ends between two steps: `own` has checkpoints, and `other` has none yet.
         let removed = 3 * STEP as usize / 2;
         let late = at(start + removed as i64 * 1000 + 30 * DAY_MILLISECONDS);
         for scope in [own, other] {
@@ -413,7 +413,7 @@ mod tests {
         }
         while advance(tx, other).unwrap() {}
         check(tx, other, removed);
-        // Everything is removed, and the chain goes on.
+        // All events are removed, and the chain continues with the next one.
         let later = at(start + 90 * DAY_MILLISECONDS);
         while purge(tx, &later, own, 500).ok().unwrap().removed_count > 0 {}
         assert!(checkpoint(tx, own, None).ok().unwrap() == *wanted.last().unwrap());

@@ -1,6 +1,6 @@
-//! Events. Handlers write an outbox row in their transaction. One sequencer (`webhooks::sequencer`)
-//! turns each row into an event, whose identifier it mints in the order in which events become
-//! visible.
+//! Events. A transaction that changes an object writes an outbox row for the event. One sequencer
+//! (`webhooks::sequencer`) turns each row into an event. It mints the events' identifiers in the
+//! order in which the events become visible.
 
 pub mod api;
 pub mod chain;
@@ -11,7 +11,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{AnyId, InternalId, Now, Scope, StoreError};
 use crate::store::{self, Signal, Tx};
 
-/// Seconds an event is kept.
+/// How long an event is kept, in seconds.
 pub const EVENT_KEPT_SECONDS: i64 = 30 * 24 * 3600;
 
 pub const BENEFICIARY_PAYOUTS_ENABLED_UPDATED: &str = "beneficiary.payouts_enabled.updated";
@@ -20,7 +20,8 @@ pub const REFUND_PAYER_ADDRESS_UPDATED: &str = "refund.payer_address.updated";
 pub const PAYMENT_ADVICE_AVAILABLE: &str = "payout.payment_advice.available";
 
 /// Writes an event's outbox row. The event becomes visible once the sequencer has given it an
-/// identifier: on the embedded store in the same commit, on PostgreSQL in the next transaction.
+/// identifier: on the embedded store usually in the same commit, on PostgreSQL in a later
+/// transaction.
 pub fn emit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -28,8 +29,8 @@ pub fn emit(
     event_type: &'static str,
     linked: AnyId,
 ) -> Result<(), StoreError> {
-    // Planted fault: with identifiers minted here, events become visible out of their order, and
-    // the test of the order must notice.
+    // Planted fault: with identifiers minted here, events become visible out of the order of their
+    // identifiers. The test of the order must notice.
     if store::failpoint("sequence_in_handler") {
         let event = rows::EventRow {
             id: now.mint(),
@@ -45,7 +46,7 @@ pub fn emit(
     Ok(())
 }
 
-/// Emits the event of a status that an object just took.
+/// Emits the event of an object's new status.
 pub fn emit_status<S: Status>(
     tx: &mut dyn Tx,
     now: &mut Now,

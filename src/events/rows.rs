@@ -15,7 +15,7 @@ pub struct EventRow {
     pub event_type: String,
     /// The object that the event is about.
     pub linked: AnyId,
-    /// In Unix seconds, business time.
+    /// When it was created, in Unix seconds, business time.
     pub created: i64,
 }
 
@@ -30,7 +30,7 @@ pub fn read(mut row: Row) -> Result<EventRow, StoreError> {
     })
 }
 
-/// Inserts the events of one account and mode, or of several.
+/// Inserts events, which may be of several accounts.
 pub fn insert_all(tx: &mut dyn Tx, events: &[(Scope, EventRow)]) -> Result<(), StoreError> {
     let mut rows: Vec<[Value<'_>; 6]> = Vec::with_capacity(events.len());
     for (scope, event) in events {
@@ -68,8 +68,8 @@ pub fn find_all(
     tx.rows_each(&sql, scope.into(), &ids)?.into_iter().map(read).collect()
 }
 
-/// The events of an account that were created in a range of time (Unix seconds, business time).
-/// Their identifiers are `from` or higher, and lower than `before`.
+/// The events of an account that were created in a range of time (Unix seconds, business time), in
+/// the order of their identifiers. Only identifiers from `from` on and below `before` count.
 pub fn between(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -102,7 +102,7 @@ pub fn latest(tx: &mut dyn Tx, scope: Scope, rows_max: i64) -> Result<Vec<EventR
     tx.rows(&sql, values![scope, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The identifier of the newest event of each of these accounts that has one.
+/// For each of these accounts that has an event, the identifier of the newest.
 pub fn newest(tx: &mut dyn Tx, scopes: &[Scope]) -> Result<Vec<(Scope, u128)>, StoreError> {
     let sql = "SELECT id FROM events WHERE scope = ?1 ORDER BY id DESC LIMIT 1";
     let mut newest = Vec::with_capacity(scopes.len());
@@ -150,7 +150,7 @@ pub fn checkpoint_first(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Checkpoi
     tx.row(&sql, values![scope])?.map(read_checkpoint).transpose()
 }
 
-/// Inserts checkpoints. If another node has inserted one already, it has the same values and stays.
+/// Inserts checkpoints. One that is stored already stays; it has the same values, whoever wrote it.
 pub fn insert_checkpoints(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -178,7 +178,8 @@ pub fn remove_checkpoints_before(
     .map(|_| ())
 }
 
-/// The events after `after` (`None`: from the first) up to and including `up_to`.
+/// The events after `after` (`None`: from the first on) up to and including `up_to`, at most
+/// `rows_max`.
 pub fn after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -194,8 +195,8 @@ pub fn after(
     tx.rows(&sql, values![scope, after, up_to, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Whether at least `count` events come after `after` (`None`: from the first). `count` is 1 or
-/// more.
+/// Whether at least `count` events come after `after` (`None`: from the first on). `count` has to
+/// be 1 or more.
 pub fn has_after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -214,8 +215,8 @@ pub fn oldest(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Id<kind::Event>>, 
 }
 
 /// The next accounts after the account `after` that have events, at most `accounts_max`, with the
-/// oldest event of each. Each of them costs two look-ups by key. An account without events costs
-/// nothing.
+/// oldest event of each. Each of these accounts costs two look-ups by key. An account without
+/// events costs nothing.
 pub fn oldest_of_each(
     tx: &mut dyn Tx,
     after: Scope,
@@ -238,13 +239,13 @@ pub struct Reach {
     pub scope: Scope,
     /// How many events there are up to the last checkpoint.
     pub checkpointed_events_count: i64,
-    /// How many events are newer than the last checkpoint, counted up to a bound.
+    /// How many events are newer than the last checkpoint, counted up to a limit.
     pub newer_events_count: i64,
 }
 
 /// The next accounts after the account `after` that have events, at most `accounts_max`, and how
-/// far the checkpoints of each reach. Events newer than the last checkpoint are counted up to
-/// `newer_max`. An account without events costs nothing.
+/// far the checkpoints of each reach. Events that are newer than the last checkpoint are counted up
+/// to `newer_max`. An account without events costs nothing.
 pub fn reach_of_each(
     tx: &mut dyn Tx,
     after: Scope,
@@ -275,7 +276,8 @@ pub fn reach_of_each(
     rows.into_iter().map(read).collect()
 }
 
-/// Of the oldest `rows_max` events below `bound`, the identifier of the newest.
+/// Among the oldest `rows_max` events of an account with identifiers below `bound`, the identifier
+/// of the newest.
 pub fn last_before(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -296,14 +298,14 @@ pub fn remove_until(
     tx.execute("DELETE FROM events WHERE scope = ?1 AND id <= ?2", values![scope, last])
 }
 
-/// The lowest identifier of an outbox row, if there is a row. On the embedded store rows stay there
-/// after a commit only if a command wrote them beside the server, or if the commit wrote more of
-/// them than one run of the sequencer takes.
+/// The lowest identifier of an outbox row, if there is a row. On the embedded store, rows stay in
+/// the outbox after a commit only if a command beside the server wrote them, if the commit has more
+/// of them than one run of the sequencer takes, or if that run failed.
 pub fn outbox_first(tx: &mut dyn Tx) -> Result<Option<Vec<u8>>, StoreError> {
     tx.row("SELECT id FROM outbox ORDER BY id LIMIT 1", &[])?.map(|mut row| row.bytes()).transpose()
 }
 
-/// Writes an outbox row: an event that has no identifier yet.
+/// Writes an outbox row: an event that has no identifier yet. `id` is the row's own.
 pub fn insert_outbox(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -326,7 +328,8 @@ pub struct OutboxRow {
     pub event_type: String,
     pub linked: AnyId,
     pub created: i64,
-    /// On PostgreSQL its number from the sequence `outbox_places`; `None` on the embedded store.
+    /// On PostgreSQL, the row's number from the sequence `outbox_places`; `None` on the embedded
+    /// store.
     pub place: Option<i64>,
 }
 
@@ -348,7 +351,7 @@ pub fn outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OutboxRow>, StoreErr
         .collect()
 }
 
-/// Prefetches the query of [`outbox`].
+/// Announces the query of [`outbox`], so that the store sends it with the next statement.
 pub fn prefetch_outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<(), StoreError> {
     tx.prefetch(&outbox_query(tx.is_shared()), values![rows_max])
 }
@@ -361,11 +364,13 @@ fn outbox_query(is_shared: bool) -> String {
     )
 }
 
-/// Removes outbox rows that became events. On a shared store it deletes exactly the rows that were
-/// read, because rows with lower identifiers may become visible at any moment. It finds them by
-/// `place`, the first column of the index `outbox_place`. By `id` it would be slow: a planner that
-/// expects to find only one row uses the same index, and scans all of it for each row to delete.
-/// The index still has an entry for every row that was deleted since the last vacuum.
+/// Removes outbox rows that became events. On a shared store it removes only the rows that were
+/// read, because rows with lower identifiers may become visible at any moment.
+///
+/// There it finds the rows by `place`, the first column of the index `outbox_place`. By `id` it
+/// would be slow: if PostgreSQL's planner believes that the table has hardly any rows, it scans the
+/// whole of that index for each row to remove. And until a vacuum, the index keeps the entries of
+/// removed rows.
 pub fn remove_outbox(tx: &mut dyn Tx, sequenced: &[OutboxRow]) -> Result<(), StoreError> {
     if tx.is_shared() {
         let places: Vec<Value<'_>> = sequenced.iter().map(|row| row.place.into()).collect();

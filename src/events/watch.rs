@@ -1,9 +1,9 @@
 //! Wakes requests on this node that wait for events which another node sequenced.
 //!
 //! The node that sequences wakes its own requests at each commit. Every node with waiting requests
-//! polls one row: the last identifier that the sequencer stored with its lease. Only when that has
-//! changed, or an account waits that did not before, does it read the newest event of each waiting
-//! account.
+//! polls one row: the last identifier that the sequencer stored with its lease. The node reads the
+//! newest event of each waiting account only if that identifier has changed, or if an account waits
+//! that did not wait at the last look.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use crate::background::{Stop, is_stopped};
 use crate::kernel::Scope;
 use crate::store::{Cost, failpoint, lease};
 
-/// The name of the lease that the sequencer holds.
+/// The name of the lease under which the sequencer and the delivery worker run.
 pub const SEQUENCER_LEASE: &str = "events";
 /// How often a node polls while a request waits.
 const LOOK_MILLISECONDS: u64 = 20;
-/// How long it rests after an error of the store.
+/// How long a node pauses after an error of the store.
 const ERROR_PAUSE_MILLISECONDS: u64 = 250;
 
-/// Watches until `stop`. On the embedded store there is nothing to watch: every event is this
-/// process's own.
+/// Watches until `stop`. On the embedded store there is nothing to watch, because this process
+/// sequences every event itself.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let waits = app.store.signals.event_waits.clone();
     let mut last_known = None;
-    // The accounts of the last look. The newest event of another account is not known, even if it
-    // is the last one of all.
+    // The accounts of the last look. If another account waits now, its newest event has to be read
+    // even if no event is new.
     let mut scopes_known: HashSet<Scope> = HashSet::new();
-    // Planted fault: the test of waits on several nodes must notice.
+    // Planted fault: without watching, the test of waits on several nodes must fail.
     let is_watching = app.store.is_shared() && !failpoint("blind_to_other_nodes");
     while is_watching && !is_stopped(&stop) {
         let scopes = waits.scopes();

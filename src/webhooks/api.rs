@@ -44,7 +44,7 @@ crate::string_enum!(
 );
 crate::enum_fields!(EnableWord);
 
-/// A URL of a valid form; [`url_faults`] judges it for the caller's mode.
+/// A URL of a valid form. [`url_faults`] judges whether it is allowed in the caller's mode.
 #[derive(Clone)]
 pub struct WebhookUrlText(pub String);
 
@@ -297,7 +297,7 @@ pub fn locate(context: &mut Context<'_>) -> Result<Endpoint, OperationError> {
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-/// What is wrong with a URL for this account and mode, although its form is valid.
+/// What is wrong with the body's `url` for this account and mode, although its form is valid.
 fn url_faults(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let url = read_alone::<WebhookUrlText>(body.get("url"));
     let judged = url.map(|url| vet::parse_url(&url.0, url_policy(&services.settings, scope)));
@@ -404,7 +404,7 @@ fn delivery_view(
     }
 }
 
-/// What a replay's fields ask for: one event, or a range.
+/// What the fields of a form ask for: the replay of one event, or of a range.
 fn asked(form: ReplayWebhooks, mode: Mode, now_seconds: i64) -> Result<Replay, Refusal> {
     let mut faults = Vec::new();
     if let Some(event_id) = form.event_id {
@@ -443,8 +443,8 @@ fn asked(form: ReplayWebhooks, mode: Mode, now_seconds: i64) -> Result<Replay, R
     Ok(Replay::Range { since: since.0, until, only_failed: form.only_failed.unwrap_or(false) })
 }
 
-/// The preflight of a replay: counts what a range holds. It uses a connection that only reads, so
-/// no write waits for it.
+/// The preflight of a replay: counts the deliveries of a range. It uses a connection that only
+/// reads, so no write waits for it.
 fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<PreflightFuture> {
     let id = query::path_id(asking.ids.first()?).ok()?;
     let (scope, store) = (asking.caller.scope, asking.app.store.clone());
@@ -452,15 +452,15 @@ fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<Pref
     let count = move |tx: &mut dyn Tx| {
         let mut now = Now::new(milliseconds, Minter::above(0), [0; 32]);
         now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-        // The handler refuses what does not exist or has the wrong form.
+        // If the endpoint does not exist, or the fields do not fit together, the handler refuses.
         let Some(endpoint) = rows::find(tx, scope, id)? else { return Ok(None) };
         let Ok(asked) = asked(form, scope.mode(), now.business()) else { return Ok(None) };
         match replay::count_before_transaction(tx, &now, &endpoint, &asked) {
             Ok(counted) => {
                 Ok(counted.map(|counted| Ok((counted.deliveries_count, counted.before.as_u128()))))
             }
-            // A refusal that is stored under the idempotency key is left to the transaction, which
-            // stores it. Any other is answered at once.
+            // A refusal that is stored for the idempotency key goes to the transaction, which
+            // stores it. Any other refusal is answered at once.
             Err(OperationError::Refused(refusal)) if refusal.is_kept() => Ok(Some(Err(refusal))),
             Err(failure) => Err(failure),
         }

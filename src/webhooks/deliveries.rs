@@ -15,18 +15,18 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::store::{Tx, meta};
 
-/// How long a claimed delivery belongs to the worker that claimed it, in milliseconds. After a
-/// crash it is sent again when this time is over. docs/postgresql.md promises that within 60 s, so
-/// another node has 15 s to find it.
+/// How long a claimed delivery belongs to the worker that claimed it, in milliseconds. If the
+/// worker's node crashes, another node sends the delivery when this time is over.
+/// docs/postgresql.md promises that within 60 s, so the other node has 15 s to find it.
 pub const LEASE_MILLISECONDS: i64 = 45_000;
-/// Deliveries that become `recorded` at once when their endpoint is disabled. Any more become so
-/// when they are due.
+/// The most deliveries that become `recorded` at once when their endpoint is disabled. All others
+/// become `recorded` when they are due.
 const RECORDED_AT_ONCE_MAX: i64 = 5_000;
-/// How long deliveries and attempts are kept, in seconds: as long as the events they are about.
+/// How long deliveries are kept with their attempts, in seconds: as long as events.
 pub const DELIVERY_KEPT_SECONDS: i64 = EVENT_KEPT_SECONDS;
-/// Endpoints that one purge visits.
+/// The most endpoints that one purge visits.
 const ENDPOINTS_PURGED_MAX: i64 = 64;
-/// The row of `meta` with the endpoint after which the next purge continues.
+/// The row of `meta` that holds the endpoint after which the next purge continues.
 const PURGED_TO: &str = "webhook_purge_after";
 
 /// One event for one endpoint.
@@ -38,17 +38,18 @@ pub struct Delivery {
     pub schedule_start_milliseconds: i64,
     /// The index of the next attempt in `schedule::STEPS_SECONDS`.
     pub step: i64,
-    /// Attempts ever made, over all schedules.
+    /// Recorded attempts, over all schedules.
     pub attempts_count: i64,
-    /// When the next attempt is due, by the store's clock. While the delivery is claimed, it is the
-    /// end of the claim. If the delivery is sent under a lease of its queue, it stays as it was.
+    /// When the next attempt is due, by the store's clock; `None` if none is to come. While the
+    /// delivery is claimed, this is the end of the claim. While the delivery is sent under a lease
+    /// of its queue, this stays as it was.
     pub due_milliseconds: Option<i64>,
-    /// When the event was created, in Unix seconds.
+    /// When the event was created, in Unix seconds, business time.
     pub created: i64,
 }
 
-/// The newest attempts of a delivery that are kept and shown: as many as two whole schedules have.
-/// Without a limit, a caller that replays a range again and again would fill the disk.
+/// How many of a delivery's newest attempts are kept and shown: as many as two whole schedules
+/// have. Without a limit, a caller that replays a range again and again would fill the disk.
 pub const ATTEMPTS_KEPT_MAX: i64 = 28;
 
 /// One attempt, as it is stored.
@@ -69,11 +70,11 @@ pub struct EndpointQueue {
     pub health: EndpointHealth,
     /// The endpoint is deleted.
     pub is_closed: bool,
-    /// The lease of the node that sends the endpoint's backlog.
+    /// The lease of the node that sends the endpoint's backlog. It may have ended.
     pub lease: Option<QueueLease>,
 }
 
-/// A due delivery, with its event unless that has expired.
+/// A delivery that is to be sent, with its event; without it if the event has expired.
 #[derive(Clone)]
 pub struct DueDelivery {
     pub id: DeliveryId,
@@ -82,11 +83,11 @@ pub struct DueDelivery {
     pub attempts_count: i64,
     pub due_milliseconds: i64,
     pub event: Option<Arc<EventRow>>,
-    /// What its attempt must know of the chaos profile that watches the event, if one does.
+    /// What the attempt must know of the chaos profile that watches the event, if one does.
     pub watched: Option<WatchedDelivery>,
 }
 
-/// An attempt that ended, and what its delivery looked like when it began.
+/// An attempt that ended, and what its delivery looked like when the attempt began.
 #[derive(Clone)]
 pub struct FinishedAttempt {
     pub delivery_id: DeliveryId,
@@ -94,11 +95,12 @@ pub struct FinishedAttempt {
     pub step: i64,
     /// Attempts before this one.
     pub attempts_count: i64,
-    /// The due time in the delivery's row during the attempt: the end of the claim, or, if the
-    /// delivery was taken under a lease of its queue, the time at which it was due. If the row has
-    /// another due time when the attempt is recorded, the lease was lost.
+    /// The due time in the delivery's row during the attempt. For a claimed delivery, that is the
+    /// end of the claim. For one that was taken under a lease of its queue, it is the time at which
+    /// it was due. If the row has another due time when the attempt is recorded, the lease was
+    /// lost.
     pub due_milliseconds: i64,
-    /// The node that had the lease of the queue; `None` if the delivery itself was claimed.
+    /// The node that took the delivery under a lease of the queue; `None` if it was claimed.
     pub holder: Option<QueueHolder>,
     pub attempted_milliseconds: i64,
     pub is_success: bool,
@@ -108,7 +110,7 @@ pub struct FinishedAttempt {
     pub answer: String,
     pub retry_after_seconds: Option<u64>,
     pub watched: Option<WatchedDelivery>,
-    /// The status of the receiver's answer to what a chaos profile sent beside the attempt.
+    /// The HTTP status of the receiver's answer to what a chaos profile sent beside the attempt.
     pub attacked_http_status: Option<u16>,
 }
 
@@ -134,7 +136,8 @@ pub fn new_delivery(
     }
 }
 
-/// A new delivery that is due `delay_milliseconds` from now, so that newer ones overtake it.
+/// A new delivery that is due `delay_milliseconds` from now, so that newer deliveries can overtake
+/// it.
 pub fn new_delayed_delivery(
     now: &mut Now,
     endpoint_id: EndpointId,
@@ -173,9 +176,9 @@ pub fn new_claimed_delivery(
 }
 
 /// Claims due deliveries of one endpoint until `lease_ends_milliseconds`. A delivery whose due time
-/// has changed since it was read is not claimed; answers for each whether it was. `is_drained` says
-/// that no other deliveries are due. Then the queue becomes due with the earliest waiting delivery,
-/// or when these claims end, whichever comes first.
+/// has changed since it was read is not claimed. Answers for each delivery whether it was claimed.
+/// `is_drained` says that no other deliveries are due. Then the queue becomes due with the earliest
+/// waiting delivery, or when these claims end, whichever comes first.
 pub fn claim(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -188,8 +191,8 @@ pub fn claim(
 }
 
 /// Like [`claim`], for a node that may hold other deliveries under a lease of the queue. `drained`
-/// is `None` while further deliveries are due. Otherwise it contains those that the node holds, and
-/// the end of the lease if the node has it.
+/// is `None` while further deliveries are due. Otherwise it contains the deliveries that the node
+/// holds, and the end of the lease if the node has the lease.
 pub fn claim_beside_held(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -209,8 +212,8 @@ pub fn claim_beside_held(
     Ok(claimed)
 }
 
-/// Gives back deliveries that were claimed and not attempted, each with the end of its lease. They
-/// are due as before. Does nothing for a deleted endpoint.
+/// Gives back deliveries that were claimed and not attempted, so that they are due as before the
+/// claim. `claimed` has each with the end of its claim. Does nothing for a deleted endpoint.
 pub fn release(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -228,15 +231,14 @@ pub fn release(
     Ok(())
 }
 
-/// Makes due at once the first attempts that an earlier process had claimed; answers how many. Call
-/// it only at the start of the only server of a store. Claimed retries wait until their leases end,
-/// and deliveries that a chaos profile delays keep their time.
+/// Makes due at once those deliveries that an earlier process had claimed for their first attempt;
+/// answers how many. Call it only at the start of the only server of a store. Claimed retries wait
+/// until their claims end, and deliveries that a chaos profile delays keep their time.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::first_attempts_release(tx, now.instant_milliseconds())
 }
 
-/// Ends deliveries without an attempt: those whose event has expired, and those of a disabled
-/// endpoint.
+/// Ends deliveries without an attempt, if they still have the due time that was read.
 pub fn end_unsent(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -247,8 +249,8 @@ pub fn end_unsent(
     rows::deliveries_end(tx, endpoint_id, read, status, 0).map(drop)
 }
 
-/// Whether a due delivery is only kept for a replay: its endpoint was disabled after its schedule
-/// had begun.
+/// Whether a due delivery is only kept for a replay: the delivery's schedule began before its
+/// endpoint was disabled.
 pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
     endpoint
         .disabled_milliseconds
@@ -256,9 +258,9 @@ pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
 }
 
 /// Records attempts of one endpoint, in the order in which they ended, and their effects on the
-/// deliveries and on the endpoint. An attempt whose lease was lost has no effect. If a replay took
-/// the lease, another attempt follows. If the endpoint was deleted, no result is wanted. If it was
-/// disabled, the delivery stays recorded even if the receiver took it.
+/// deliveries and on the endpoint. An attempt whose lease was lost is not recorded: a replay has
+/// begun the delivery again, another node has it, the endpoint was deleted, or the endpoint was
+/// disabled. In the last case the delivery stays `recorded`, even if the receiver took the event.
 pub fn write_attempts(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -270,8 +272,8 @@ pub fn write_attempts(
     let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
         return Ok(());
     };
-    // Another node may have taken the lease of the queue meanwhile. Then it sends what this node
-    // has not recorded.
+    // Another node may have taken the lease of the queue meanwhile. Then that node sends whatever
+    // this one has not recorded.
     let holder = queue.lease.map(|lease| lease.holder);
     let has_lease =
         |attempt: &&&FinishedAttempt| attempt.holder.is_none_or(|own| Some(own) == holder);
@@ -280,8 +282,8 @@ pub fn write_attempts(
     let mut due_first_milliseconds: Option<i64> = None;
     let mut attempt_rows = Vec::with_capacity(attempts.len());
     // Successes in a row are written together, unless two of them are of one delivery. That happens
-    // if a replay began the delivery again during an attempt. Only one of the two has a valid
-    // lease. A failure is always written alone.
+    // if a replay began the delivery again during an attempt; only one of the two attempts still
+    // has its lease. A failure is always written alone.
     let runs = attempts.chunk_by(|a, b| a.is_success && b.is_success).flat_map(|run| {
         let ids: HashSet<DeliveryId> = run.iter().map(|attempt| attempt.delivery_id).collect();
         run.chunks(if ids.len() == run.len() { run.len() } else { 1 })
@@ -312,8 +314,8 @@ pub fn write_attempts(
                 chaos::events::delivered(tx, now, watched, http_status, attacked, duration)?;
             }
             due_first_milliseconds = due_first_milliseconds.into_iter().chain(next).min();
-            // Health is judged after each attempt: a success among failures ends `failing`, and the
-            // count of failures begins again.
+            // Health is judged after each attempt, because a success between failures ends
+            // `failing` and makes the count of failures begin again.
             let before = health;
             health = if attempt.is_success {
                 EndpointHealth::default()
@@ -381,17 +383,17 @@ fn attempt_row(attempt: &FinishedAttempt) -> AttemptRow {
     }
 }
 
-/// Whether the endpoint was disabled just now. Then its waiting deliveries have become `recorded`,
-/// up to [`RECORDED_AT_ONCE_MAX`], and the due time of its queue is that of the rest.
+/// Whether the endpoint was disabled just now. Then up to [`RECORDED_AT_ONCE_MAX`] of its waiting
+/// deliveries have become `recorded`, and the due time of its queue is that of the others.
 #[derive(PartialEq, Eq)]
 enum HealthChange {
     Disabled,
     Otherwise,
 }
 
-/// Moves the endpoint to the status that its health calls for. Reads the endpoint's row only where
-/// the status can change: at the first success after failures, and while the failures are old
-/// enough to count.
+/// Moves the endpoint to the status that its health calls for. Reads the endpoint's row only if the
+/// status can change: at the first success after failures, and once the failures have lasted long
+/// enough for `failing`.
 fn follow(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -419,7 +421,7 @@ fn follow(
 }
 
 /// Removes up to `rows_max` expired deliveries with their attempts; answers how many deliveries.
-/// One call visits at most `ENDPOINTS_PURGED_MAX` endpoints, and the next one continues after them.
+/// One call visits at most `ENDPOINTS_PURGED_MAX` endpoints. The next call continues after them.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS) * 1_000;
     let below = Id::lowest_at(kept_since_milliseconds);
@@ -449,8 +451,8 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
 
 /// Removes up to `rows_max` deliveries of deleted endpoints with their attempts, and the queues
 /// that are empty then. Visits at most `ENDPOINTS_PURGED_MAX` endpoints. Answers how many
-/// deliveries, or `rows_max` if more endpoints may wait. Make it the last step of a transaction:
-/// until the commit, a worker that records an attempt to such an endpoint waits.
+/// deliveries, or `rows_max` if more endpoints may wait. Call it as the last step of a transaction:
+/// until the commit, a worker that records an attempt to such an endpoint has to wait.
 pub fn purge_deleted(tx: &mut dyn Tx, rows_max: i64) -> Result<u64, StoreError> {
     let mut removed = 0;
     let mut emptied = Vec::new();

@@ -78,8 +78,8 @@ fn found(tx: &mut dyn Tx, endpoint: &Endpoint) -> Endpoint {
     rows::find(tx, endpoint.scope, endpoint.id).unwrap().unwrap()
 }
 
-/// One run of the sequencer makes this many endpoints due, each of another account. Answers how
-/// many of them are named to the worker, and whether the worker has to look for others.
+/// Lets one run of the sequencer make this many endpoints due, each of another account. Answers how
+/// many of them the run names to the worker, and whether the worker has to look for others.
 fn told_of(endpoints_count: usize) -> (usize, bool) {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
     let mut tx = SqliteTx::new(&connection);
@@ -151,8 +151,8 @@ fn finished(
     }
 }
 
-/// Attempts everything that is due, as the worker would. The receiver answers `http_status`.
-/// Answers how many attempts were made.
+/// Makes an attempt for every due delivery, as the worker would. The receiver answers
+/// `http_status`. Answers how many attempts were made.
 fn attempt_due(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, http_status: u16) -> usize {
     let due = rows::due(tx, SCOPE, endpoint.id, None, now.instant_milliseconds(), 100).unwrap();
     let lease = now.instant_milliseconds() + LEASE_MILLISECONDS;
@@ -284,11 +284,11 @@ fn an_attempt_under_the_lease_of_a_queue_counts_while_the_node_has_it() {
         assert_eq!(step(tx, now, LeaseStep::Take, own), ends);
         assert_eq!(step(tx, now, LeaseStep::Take, other), None);
         assert_eq!(step(tx, now, LeaseStep::Renew, other), None);
-        assert_eq!(record(tx, now, 0, other), [0, 0], "it has no lease");
+        assert_eq!(record(tx, now, 0, other), [0, 0], "no lease");
         assert_eq!(record(tx, now, 0, own), [1, 0]);
         assert_eq!(record(tx, now, 0, own), [1, 0], "it is not due any more");
 
-        // The lease ends. Its holder may still renew it until another node takes it.
+        // The lease has ended. Until another node takes it, its holder may still renew it.
         now.advance_to(START + LEASE_MILLISECONDS);
         let ends = Some(START + 2 * LEASE_MILLISECONDS);
         assert_eq!(step(tx, now, LeaseStep::Renew, own), ends);
@@ -309,7 +309,7 @@ fn an_attempt_under_the_lease_of_a_queue_counts_while_the_node_has_it() {
 }
 
 #[test]
-fn what_a_node_holds_is_not_read_again_and_due_for_others_when_its_lease_ends() {
+fn what_a_node_holds_is_not_read_again_and_is_due_for_others_when_the_lease_ends() {
     with_store(|tx, now| {
         let endpoint = endpoint(tx, now, "*");
         for milliseconds in 0..4 {
@@ -393,7 +393,7 @@ fn a_dead_endpoint_is_tried_fourteen_times_then_failing_then_disabled() {
         );
         assert_eq!(all(tx, &other).len(), 2, "the account's other endpoint is told");
 
-        // A replay is sent although the endpoint is disabled, on a schedule of its own.
+        // What is replayed is sent although the endpoint is disabled, on a new schedule.
         now.advance_to(START + 123 * HOUR);
         let range = Replay::Range { since: 0, until: now.instant(), only_failed: true };
         assert_eq!(replay(tx, now, &disabled, range).unwrap(), 4);
@@ -541,8 +541,7 @@ fn pending_count(tx: &mut dyn Tx, endpoint: &Endpoint) -> i64 {
     tx.row(sql, values![endpoint.id]).unwrap().unwrap().int().unwrap()
 }
 
-/// The parts cover all that was there when the replay began, and nothing else. What is left is
-/// stored in a row that changes with each part, so it outlives a crash.
+/// The parts cover all events that were visible when the replay began, and no others.
 #[test]
 fn a_long_replay_goes_in_parts() {
     const EVENTS_COUNT: i64 = 2 * PART_MAX + PART_MAX / 2;
@@ -564,7 +563,7 @@ fn a_long_replay_goes_in_parts() {
             _ => panic!("two at once"),
         }
         assert_eq!(replay(tx, now, &endpoint, Replay::Event(old)).unwrap(), 1);
-        // What happens meanwhile is not part of it.
+        // An event that is emitted meanwhile is not part of the replay.
         emit(tx, now, "transfer.status.funded");
         tx.execute("UPDATE webhook_deliveries SET status = 'failed'", &[]).unwrap();
         for begun in [PART_MAX, EVENTS_COUNT - PART_MAX, EVENTS_COUNT - PART_MAX] {
@@ -573,7 +572,7 @@ fn a_long_replay_goes_in_parts() {
         }
         assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
 
-        // A replay of what failed covers these deliveries, and no others.
+        // A replay of what failed covers the deliveries that are failed now, and no others.
         let count = replay(tx, now, &endpoint, everything(true)).unwrap() as i64;
         assert_eq!(count, PART_MAX + 1);
         assert_eq!(pending_count(tx, &endpoint), EVENTS_COUNT);
@@ -636,7 +635,7 @@ fn a_replay_tells_how_far_it_has_come() {
 }
 
 #[test]
-fn a_clock_that_went_back_takes_along_what_deliveries_are_compared_with() {
+fn after_the_clock_went_back_times_are_moved_with_it() {
     with_store(|tx, now| {
         let old = emit(tx, now, "transfer.status.funded");
         let mut endpoint = endpoint(tx, now, "*");
@@ -653,7 +652,8 @@ fn a_clock_that_went_back_takes_along_what_deliveries_are_compared_with() {
         assert_eq!(queue.health.first_failure_milliseconds, Some(START - HOUR));
         let progress = rows::replay_progress(tx, endpoint.id, 100).unwrap().unwrap();
         assert_eq!(progress.began_milliseconds, START - HOUR);
-        // What is replayed now is sent, although the clock showed a later time before.
+        // What is replayed now is sent, although the clock had shown a later time when the endpoint
+        // was disabled.
         let endpoint = found(tx, &endpoint);
         assert_eq!(endpoint.disabled_milliseconds, Some(START - HOUR));
         let mut now = Now::new(START - HOUR / 2, Minter::above(now.minter().last()), [8; 32]);
@@ -664,7 +664,7 @@ fn a_clock_that_went_back_takes_along_what_deliveries_are_compared_with() {
         assert_eq!(recorded, [false]);
         assert_eq!(due_at(tx, &endpoint), Some(START - HOUR / 2));
 
-        // With nothing to move, nothing is made up.
+        // Where there are no times, none appear.
         let other = endpoint_of(tx, &mut now, SCOPE, "*");
         rows::make_all_due_earlier(tx, HOUR).unwrap();
         let health = rows::queue(tx, other.id).unwrap().unwrap().health;
@@ -691,7 +691,7 @@ fn a_replay_of_what_failed_does_not_wait_for_the_next_attempt() {
 }
 
 #[test]
-fn a_replay_meanwhile_makes_the_running_attempt_count_for_nothing() {
+fn an_attempt_is_not_recorded_if_a_replay_began_the_delivery_again_meanwhile() {
     with_store(|tx, now| {
         let endpoint = endpoint(tx, now, "*");
         let event = emit(tx, now, "transfer.status.funded");
@@ -746,7 +746,7 @@ fn purges_remove_what_is_old_and_what_belonged_to_deleted_endpoints() {
 }
 
 #[test]
-fn the_due_queries_walk_their_indexes() {
+fn the_queries_for_what_is_due_use_their_indexes() {
     with_store(|tx, _| {
         let plans = [
             (
@@ -780,8 +780,8 @@ fn the_due_queries_walk_their_indexes() {
 }
 
 /// Runs the sequencer over `events_count` events while the worker makes an offer for an endpoint.
-/// Answers the due times of the deliveries that were written, in the order of the events (for a
-/// claimed one, the end of its lease), and how many deliveries were handed over.
+/// Answers the due times of the deliveries that were written, in the order of the events, and how
+/// many deliveries were handed over. The due time of a claimed delivery is the end of its claim.
 fn handed_over(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -817,7 +817,7 @@ fn deliveries_begin_claimed_where_the_worker_offers_to_send_them() {
             "there is room for both"
         );
         assert_eq!(due_at(tx, &endpoint), leased, "if the process dies, they are found then");
-        // There is room only for the first ones. The later ones do not overtake.
+        // There is room for two only, so the later ones become due.
         for few in [(offer(1, 2), 9), (offer(1, 8), 2)] {
             let (written, handed) = handed_over(tx, now, &endpoint, few, 4);
             assert_eq!((written, handed), (vec![leased, leased, due, due], 2));

@@ -1,4 +1,4 @@
-//! Turns an event into the deliveries of the endpoints that want it; runs inside the sequencer's
+//! Makes a delivery of an event for each endpoint that wants it. This runs inside the sequencer's
 //! transaction.
 
 use std::collections::HashMap;
@@ -14,12 +14,12 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::{self, Signal, Tx};
 
-/// Endpoints that one run of the sequencer names to the worker. With more, the worker has to look
-/// in the store for the others.
+/// The most endpoints that one run of the sequencer names to the delivery worker. If more have
+/// become due, the worker has to look in the store for the others.
 pub const NAMED_MAX: usize = 64;
 
-/// The endpoints of the accounts in one run of the sequencer, read with one small query for each
-/// account.
+/// The endpoints of the accounts that have an event in one run of the sequencer, and the deliveries
+/// that the run makes. One small query for each account reads its endpoints.
 #[derive(Default)]
 #[must_use = "deliveries are written by `finish`"]
 pub struct Subscribers<'h> {
@@ -30,18 +30,18 @@ pub struct Subscribers<'h> {
     named_count: usize,
     /// What the worker of this process offers to send at once.
     handover: Option<&'h Handover>,
-    /// How many more deliveries the worker takes, for all endpoints together.
+    /// How many more deliveries may be written as claimed, for all endpoints together.
     room_total: usize,
     written: WrittenDeliveries,
 }
 
 struct Subscriber {
     endpoint: SubscriberRow,
-    /// Its queue has been made due in this run.
+    /// This run has made the queue due at once.
     is_due: bool,
-    /// Its queue has been made due at the end of the leases that this run wrote.
+    /// This run has made the queue due at the end of the claims that the run writes.
     is_due_at_lease_end: bool,
-    /// How many more of its deliveries may be written as claimed.
+    /// How many more deliveries to the endpoint may be written as claimed.
     offer: Offer,
 }
 
@@ -52,9 +52,9 @@ impl<'h> Subscribers<'h> {
         Subscribers { handover: Some(handover), room_total, ..Subscribers::default() }
     }
 
-    /// Makes one delivery for each endpoint that wants the event: due now, or claimed, or only
-    /// recorded if the endpoint is disabled. A chaos profile may withhold or delay it.
-    /// [`Subscribers::finish`] writes the deliveries.
+    /// Makes one delivery for each endpoint that wants the event. The delivery is due now, or
+    /// claimed, or only recorded if the endpoint is disabled. A chaos profile may withhold it (then
+    /// it is only recorded too) or delay it. [`Subscribers::finish`] writes the deliveries.
     pub fn fan_out(
         &mut self,
         tx: &mut dyn Tx,
@@ -83,7 +83,7 @@ impl<'h> Subscribers<'h> {
                 place.insert(endpoints.into_iter().map(subscriber).collect())
             }
         };
-        // The clone that all claimed deliveries share. Most events need none.
+        // All claimed deliveries share one clone, which is made when the first of them needs it.
         let mut shared_event: Option<Arc<EventRow>> = None;
         for Subscriber { endpoint, is_due, is_due_at_lease_end, offer } in subscribers {
             if !endpoint.enabled_events.matches(&event.event_type) {
@@ -112,13 +112,13 @@ impl<'h> Subscribers<'h> {
                     lease_ends_milliseconds,
                 });
                 if !*is_due_at_lease_end {
-                    // If this process dies, another one finds the queue when the lease ends.
+                    // If this process dies, another one finds the queue when the claim ends.
                     rows::queue_set_due_by(tx, endpoint.id, lease_ends_milliseconds)?;
                     *is_due_at_lease_end = true;
                 }
                 continue;
             }
-            // Later deliveries of this run must not be sent before this one.
+            // Later deliveries to this endpoint must not be sent before this one.
             offer.room = 0;
             let passage = match endpoint.chaos_key_id {
                 Some(key_id) => {

@@ -1,10 +1,11 @@
-//! What the sequencer and the delivery worker of one node tell each other. If an endpoint has no
-//! backlog, the worker need not read and claim its new deliveries before it sends them.
+//! What the sequencer and the delivery worker of one node tell each other, on PostgreSQL. If an
+//! endpoint has nothing due, the worker need not read and claim its new deliveries before it sends
+//! them.
 //!
 //! The worker offers how many deliveries it could send at once to each endpoint. The sequencer
 //! writes up to that many deliveries as claimed, and hands them over once its commit has succeeded.
-//! Nothing that was rolled back is handed over. A delivery that was handed over but not sent,
-//! because the process ended, is due again when its lease ends.
+//! Nothing that was rolled back is handed over. If the process ends before it sends a delivery that
+//! was handed over, the delivery is due again when its claim ends.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,10 +19,10 @@ use crate::kernel::Scope;
 /// What the worker could send to an endpoint at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
-    /// The endpoint's version as the worker knows it. If it has changed since, nothing is handed
-    /// over.
+    /// The endpoint's version as the worker knows it. If the sequencer finds another version,
+    /// nothing is handed over.
     pub version: i64,
-    /// How many deliveries the worker could send.
+    /// How many deliveries the worker could send at once.
     pub room: usize,
 }
 
@@ -30,8 +31,8 @@ pub struct Offer {
 pub struct HandedDelivery {
     pub scope: Scope,
     pub endpoint_id: EndpointId,
-    /// The endpoint's version as the sequencer read it; `due.schedule_start_milliseconds` counts as
-    /// the moment of that reading.
+    /// The endpoint's version as the sequencer read it. `due.schedule_start_milliseconds` counts as
+    /// the moment at which it did.
     pub version: i64,
     pub due: DueDelivery,
     pub lease_ends_milliseconds: i64,
@@ -41,11 +42,11 @@ pub struct HandedDelivery {
 #[derive(Default)]
 pub struct WrittenDeliveries {
     pub claimed: Vec<HandedDelivery>,
-    /// Endpoints that got deliveries which nobody has claimed.
+    /// Endpoints that got deliveries which are due and not claimed.
     pub due: Vec<EndpointId>,
 }
 
-/// What sequencer and worker share, for as long as a node has the sequencer's lease.
+/// What sequencer and worker share. There is a new one each time a node gets the lease of the two.
 #[derive(Default)]
 pub struct Handover {
     state: Mutex<HandoverState>,
@@ -60,7 +61,7 @@ struct HandoverState {
     is_closed: bool,
     /// What the sequencer's current run wrote.
     written: WrittenDeliveries,
-    /// What was handed over and the worker has not taken.
+    /// What was handed over, and the worker has not taken yet.
     handed: Vec<HandedDelivery>,
 }
 
@@ -71,8 +72,9 @@ impl Handover {
 
     // The worker's side.
 
-    /// Replaces the offers for these endpoints (`None` withdraws one), and how many deliveries can
-    /// be sent at once to all endpoints together.
+    /// Replaces the offers for the endpoints in `changed` (`None` withdraws an offer), and how many
+    /// deliveries the worker could send at once to all endpoints together. After
+    /// [`Handover::close`] this does nothing.
     pub fn publish(&self, changed: Vec<(EndpointId, Option<Offer>)>, room_total: usize) {
         let state = &mut *self.state();
         if state.is_closed {
@@ -97,7 +99,7 @@ impl Handover {
         std::mem::take(&mut self.state().handed)
     }
 
-    /// Withdraws all offers for good. The sequencer's current run may still hand something over.
+    /// Withdraws all offers for good. The sequencer's current run may still hand deliveries over.
     pub fn close(&self) {
         let state = &mut *self.state();
         state.is_closed = true;
@@ -129,7 +131,8 @@ impl Handover {
     pub fn hand_over(&self) {
         let state = &mut *self.state();
         let WrittenDeliveries { claimed, due } = std::mem::take(&mut state.written);
-        // Nothing may overtake what is due, until the worker makes a new offer.
+        // A new delivery must not overtake one that is due. So nothing more is handed over for
+        // these endpoints until the worker makes a new offer.
         for endpoint_id in due {
             state.offers.remove(&endpoint_id);
         }
@@ -146,8 +149,8 @@ impl Handover {
         self.handed_notice.notify_one();
     }
 
-    /// Ends a run that failed. Answers what it wrote as claimed; whether that was committed may be
-    /// unknown.
+    /// Ends a run that failed. Answers what the run wrote as claimed, which may be committed all
+    /// the same.
     pub fn take_unconfirmed(&self) -> Vec<HandedDelivery> {
         std::mem::take(&mut self.state().written).claimed
     }
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_one_offers_nothing_and_hands_over_what_was_under_way() {
+    fn a_closed_handover_offers_nothing_and_hands_over_what_was_under_way() {
         let handover = offered();
         handover.begin_run();
         handover.close();

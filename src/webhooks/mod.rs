@@ -38,11 +38,12 @@ use crate::{keys, resource, resources};
 use schedule::EndpointHealth;
 use state::{EndpointDisabledReason, EndpointStatus};
 
-/// Webhook endpoints of one account in one mode.
+/// The most webhook endpoints that an account may have in one mode.
 pub const ENDPOINTS_MAX: i64 = 16;
-/// Secrets of one endpoint that sign at the same time. Each adds two signatures to a header.
+/// The most secrets of one endpoint that sign at the same time. Each adds two signatures to the
+/// header `Webhook-Signature`.
 pub const SECRETS_ACTIVE_MAX: usize = 16;
-/// Entries of `enabled_events`.
+/// The most entries of `enabled_events`.
 pub const ENABLED_EVENTS_MAX: usize = 50;
 /// How long an old secret goes on signing after a rotation, unless the caller says otherwise, in
 /// seconds.
@@ -55,23 +56,23 @@ pub struct Endpoint {
     pub scope: Scope,
     pub id: Id<kind::WebhookEndpoint>,
     pub version: i64,
-    /// As the caller gave it; `vet::parse_url` accepts it.
+    /// As the caller gave it. It was allowed then; the operator's settings may forbid it by now.
     pub url: String,
     pub description: Option<String>,
     pub enabled_events: EventFilters,
     pub status: EndpointStatus,
     pub disabled_reason: Option<EndpointDisabledReason>,
-    /// When it was disabled, by the store's clock; `None` while it is not. A delivery whose
-    /// schedule began later comes from a replay, and is sent all the same.
+    /// When it was disabled, by the store's clock; `None` while it is not disabled. A delivery
+    /// whose schedule begins later is sent all the same, because somebody asked for a replay.
     pub disabled_milliseconds: Option<i64>,
     pub secrets_sealed: Vec<u8>,
     pub metadata: Metadata,
     pub created: i64,
-    /// The key whose chaos profile attacks it.
+    /// The key whose chaos profile attacks the endpoint.
     pub chaos_key_id: Option<Id<kind::ApiKey>>,
 }
 
-/// One secret of an endpoint. It has no `Debug`, so that no log can contain it.
+/// One secret of an endpoint. The type has no `Debug`, so that no log line prints it by mistake.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct SigningSecret {
     pub secret: String,
@@ -94,11 +95,11 @@ impl EventFilters {
     pub fn all() -> EventFilters {
         EventFilters("*".into())
     }
-    /// Filters that [`is_filter`] has accepted.
+    /// Takes filters that [`is_filter`] has accepted.
     pub fn from_list(filters: &[String]) -> EventFilters {
         EventFilters(filters.join(" "))
     }
-    /// The stored form.
+    /// Takes the form that is stored, as [`EventFilters::as_text`] gives it.
     pub const fn from_text(text: String) -> EventFilters {
         EventFilters(text)
     }
@@ -160,8 +161,8 @@ pub struct NewEndpoint {
     pub metadata: Metadata,
 }
 
-/// Registers an endpoint. Answers it with its secret, which is never shown again. Refused if the
-/// account has [`ENDPOINTS_MAX`] endpoints.
+/// Registers an endpoint. Answers the endpoint and its secret, which is never shown again. Refused
+/// if the account has [`ENDPOINTS_MAX`] endpoints in this mode.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -240,8 +241,8 @@ pub fn update(
 }
 
 /// Gives an endpoint a new secret, which is never shown again. The old secrets go on signing for
-/// the overlap, 0 to [`ROTATION_OVERLAP_SECONDS_MAX`]. Refused if more than [`SECRETS_ACTIVE_MAX`]
-/// would sign.
+/// `overlap_seconds` (0 to [`ROTATION_OVERLAP_SECONDS_MAX`]), unless an earlier rotation ends them
+/// sooner. Refused if more than [`SECRETS_ACTIVE_MAX`] would sign.
 pub fn rotate_secret(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -267,8 +268,8 @@ pub fn rotate_secret(
     Ok((endpoint, secret))
 }
 
-/// The secrets after a rotation, the newest first. No old one outlives the overlap. So an overlap
-/// of zero, for leaked secrets, ends all of them.
+/// The secrets after a rotation, the newest first. No old secret outlives the overlap. So a zero
+/// overlap, for leaked secrets, ends all old ones at once.
 fn rotated(
     old: Vec<SigningSecret>,
     secret: String,
@@ -287,13 +288,14 @@ fn rotated(
         .collect()
 }
 
-/// Removes an endpoint with its secrets. Nothing more is sent to it; its deliveries are purged
-/// later.
+/// Removes an endpoint with its secrets. The delivery worker may still begin attempts for about a
+/// second, until it reads the endpoint again. The deliveries are purged later.
 pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
     rows::remove(tx, endpoint)?;
     rows::queue_close(tx, endpoint.id)?;
     drill::rows::remove(tx, endpoint.scope, endpoint.id)?;
-    // The replay comes last: once the queue is locked, a replay that began meanwhile is visible.
+    // The replay goes last. `queue_close` has locked the queue, and so has waited for any replay
+    // that was about to begin. This statement sees the row of that replay.
     rows::replay_drop(tx, endpoint.scope, endpoint.id)
 }
 
@@ -310,7 +312,7 @@ fn seal_secrets(
     key.seal(now.random_bytes(), &SealedPlace::WEBHOOK_SECRETS, &id.to_bytes(), &plain)
 }
 
-/// All secrets of an endpoint, expired ones too, the newest first.
+/// All stored secrets of an endpoint, the newest first. Some may have expired.
 pub fn open_secrets(
     services: &Services,
     endpoint: &Endpoint,
@@ -347,8 +349,8 @@ fn become_status(
     events::emit_status(tx, now, endpoint.scope, to, endpoint.id.any())
 }
 
-/// Moves an endpoint to the status that its failures call for, with one event for each arrow, in
-/// the account's business time. A disabled endpoint stays disabled until its owner enables it.
+/// Moves an endpoint to the status `judged`, with one event for each arrow. The events are created
+/// in the account's business time. A disabled endpoint stays disabled until its owner enables it.
 fn follow_health(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -373,8 +375,8 @@ fn follow_arrows(
     Ok(())
 }
 
-/// The next arrow from a status towards the judged one. From `failing` it leads to `enabled` only
-/// after a success, because `deliveries` passes `enabled` only then.
+/// The next status on the way from `current` to `judged`; `None` at the end of the way. For an
+/// endpoint that is `failing`, `deliveries` judges `enabled` only after a success.
 fn next_status(current: EndpointStatus, judged: EndpointStatus) -> Option<EndpointStatus> {
     match (current, judged) {
         (EndpointStatus::Enabled, EndpointStatus::Failing | EndpointStatus::Disabled) => {

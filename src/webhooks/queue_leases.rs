@@ -1,11 +1,12 @@
-//! Leases of queues. On a store that several nodes share, only one node sends an endpoint's
-//! backlog. It takes a lease of the endpoint's queue, and sends deliveries of the backlog without
-//! claiming each: a claim writes every index entry of the delivery's row again.
+//! Leases of queues. On a store that several nodes share, the node that sends the backlog of a
+//! working endpoint takes a lease of the endpoint's queue. Then it sends deliveries of the backlog
+//! without claiming each of them, because a claim writes every index entry of the delivery's row
+//! again.
 //!
 //! A delivery that is sent under such a lease keeps its due time. So the node remembers what it
-//! took ([`HeldDeliveries`]), and does not take it again. The result of an attempt counts if the
-//! node still has the lease and the delivery still has its due time. When the lease ends, another
-//! node finds all that is still due.
+//! took ([`HeldDeliveries`]), and does not take it again. The result of an attempt is recorded if
+//! no other node has taken the lease and the delivery still has its due time. When the lease ends,
+//! another node finds all that is still due.
 
 use std::collections::HashSet;
 
@@ -20,13 +21,13 @@ pub type QueueHolder = [u8; 16];
 /// yet, each with its due time in milliseconds.
 pub type HeldDeliveries = HashSet<(DeliveryId, i64)>;
 
-/// How long a lease lasts from when it is taken or renewed, in milliseconds: as long as the claim
-/// of a delivery.
+/// How long a lease lasts after it is taken or renewed, in milliseconds: as long as the claim of a
+/// delivery.
 const LEASE_MILLISECONDS: i64 = 45_000;
-/// A lease is renewed when less than this is left of it, in milliseconds.
+/// A turn renews a lease of which less than this is left, in milliseconds.
 const RENEWED_BELOW_MILLISECONDS: i64 = 30_000;
-/// A lease counts only if it ends within this time, in milliseconds. A later end was written by a
-/// wrong clock.
+/// Another node's lease counts only if it ends within this time, in milliseconds. Only a wrong
+/// clock can have written a later end.
 const AHEAD_MILLISECONDS_MAX: i64 = 2 * LEASE_MILLISECONDS;
 
 /// Failpoint: the node knows of no leases of queues, like releases before 0.2.0.
@@ -51,11 +52,11 @@ impl QueueLease {
     }
 }
 
-/// What a turn does about the lease of one queue.
+/// What a turn does with the lease of one queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeaseStep {
-    /// Changes nothing. The node has the lease until this moment, in milliseconds. `None`: it does
-    /// not have the lease, and needs none.
+    /// Changes nothing. The node has the lease until this moment, in milliseconds; `None` if it has
+    /// no lease and needs none.
     Keep(Option<i64>),
     Take,
     Renew,
@@ -63,9 +64,9 @@ pub enum LeaseStep {
 }
 
 impl LeaseStep {
-    /// The step of a node that has the lease until `own_ends_milliseconds`, or does not have it.
-    /// `is_needed`: the node is about to take deliveries under it. `has_held`: it holds some that
-    /// it took earlier.
+    /// The step of a node that has the lease until `own_ends_milliseconds`, or does not have it
+    /// (`None`). `is_needed` says that the node is about to take deliveries under the lease, and
+    /// `has_held` that it holds some which it took earlier.
     pub const fn next(
         own_ends_milliseconds: Option<i64>,
         is_needed: bool,
@@ -80,8 +81,8 @@ impl LeaseStep {
         }
     }
 
-    /// Carries the step out. Answers until when the node has the lease afterwards; `None` if it
-    /// does not have it.
+    /// Carries the step out. Answers until when the node has the lease afterwards, in milliseconds;
+    /// `None` if it does not have the lease.
     pub fn carry_out(
         self,
         tx: &mut dyn Tx,
@@ -117,7 +118,8 @@ impl LeaseStep {
     }
 }
 
-/// Ends a lease, so that another node finds what is due at once.
+/// Ends the node's lease, and makes the queue due with its first delivery, so that any node finds
+/// what is due at once.
 pub fn release(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(next(late, false, true), LeaseStep::Keep(late), "some are on their way");
         for (is_needed, has_held) in [(true, false), (false, true), (true, true)] {
             assert_eq!(next(soon, is_needed, has_held), LeaseStep::Renew);
-            assert_eq!(next(Some(NOW - 1), is_needed, has_held), LeaseStep::Renew, "unless taken");
+            assert_eq!(next(Some(NOW - 1), is_needed, has_held), LeaseStep::Renew, "it has ended");
         }
         assert_eq!(next(late, false, false), LeaseStep::Release);
         assert_eq!(next(soon, false, false), LeaseStep::Release);

@@ -1,9 +1,11 @@
 //! Replays: events that a caller wants to be delivered again.
 //!
-//! A range of time is replayed in parts, so that no write waits for the whole of it. Its deliveries
-//! are counted before the request's transaction opens. The transaction does the first part. A row
-//! stores what is left, and a worker continues with it. Each part commits together with the
-//! position of the next one, so that a crash in between loses nothing and begins nothing twice.
+//! A range of time is replayed in parts, so that no other write waits for the whole of it:
+//!
+//! 1. The request's preflight counts the deliveries, before the request's transaction opens.
+//! 2. The transaction does the first part, and stores a row that says what is left.
+//! 3. A worker does the other parts. Each part commits together with the position of the next one,
+//!    so that a crash in between loses nothing and begins nothing twice.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -25,22 +27,22 @@ use crate::kernel::{
 };
 use crate::store::{Cost, Signal, Tx};
 
-/// Events, or deliveries, that one replay covers at most.
+/// The most events, or with `only_failed` deliveries, that one replay covers.
 pub const REPLAYED_MAX: i64 = 10_000;
-/// Events, or deliveries, that one transaction of a replay covers.
+/// The most events, or with `only_failed` deliveries, that one transaction of a replay covers.
 pub const PART_MAX: i64 = 100;
 /// After a part the worker rests this many times as long as the part took, so that all replays
 /// together use at most a quarter of the time.
 const RESTS_PER_PART: u32 = 3;
-/// How often the worker looks for replays.
+/// How often the worker looks for replays while it knows of none.
 const LOOK_MILLISECONDS: u64 = 200;
 /// How long the worker rests after an error of the store.
 const ERROR_REST: Duration = Duration::from_secs(1);
 /// How far an event's `created` and the time in its identifier may be apart, not counting the
-/// account's test clock: two nodes' clocks differ, and the event waits to be sequenced.
+/// account's test clock: two nodes' clocks differ, and an event waits to be sequenced.
 const CLOCKS_APART_SECONDS_MAX: i64 = 600;
 
-/// The refusal for an event that does not exist, or not any more.
+/// The refusal for an event that does not exist or was removed.
 pub fn event_not_found(event: &NamedId<kind::Event>, mode: Mode) -> RefusalEntry {
     event.missing("event_id", mode)
 }
@@ -48,7 +50,7 @@ pub fn event_not_found(event: &NamedId<kind::Event>, mode: Mode) -> RefusalEntry
 /// What a caller wants to be delivered again.
 pub enum Replay {
     Event(EventId),
-    /// Events that were created from one Unix second to another, both included.
+    /// Events that were created from one Unix second to another (business time), both included.
     Range {
         since: i64,
         until: i64,
@@ -60,22 +62,21 @@ pub enum Replay {
 pub struct LeftReplay {
     pub scope: Scope,
     pub endpoint_id: EndpointId,
-    /// The first event that is left.
+    /// No event with a lower identifier is left.
     pub next: EventId,
-    /// The first event after the range.
+    /// Neither this event nor one with a higher identifier is replayed.
     pub before: EventId,
-    /// The range: when its events were created, in Unix seconds.
+    /// The range: when its events were created, in Unix seconds, business time.
     pub created: RangeInclusive<i64>,
-    /// Whether it begins only deliveries that the receiver has not taken.
+    /// Whether the replay begins only deliveries that the receiver has not taken.
     pub only_failed: bool,
 }
 
 /// How many deliveries the replay of a range begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
-    /// Deliveries to begin.
     pub deliveries_count: u64,
-    /// The smallest identifier after the last event that was counted. Later events are not
+    /// An identifier after all events that were counted. Events from this identifier on are not
     /// replayed.
     pub before: EventId,
 }
@@ -86,11 +87,11 @@ struct ReplayPart {
     is_last: bool,
 }
 
-/// Begins a new schedule for each delivery, and makes a delivery where one is missing and the
-/// endpoint wants the event. `only_failed` restricts this to deliveries that the receiver has not
-/// taken: those `failed`, those `recorded`, and those `pending` that had an attempt. Of a long
-/// range this does the first part, and the worker does the rest. Answers how many deliveries there
-/// are, those of later parts included.
+/// Begins a new schedule for each delivery of the events, and makes a delivery where one is missing
+/// and the endpoint wants the event. With `only_failed` it makes none, and begins only deliveries
+/// that the receiver has not taken: those `failed`, those `recorded`, and those `pending` that had
+/// an attempt. Of a long range this does only the first part; the worker does the others. Answers
+/// how many deliveries the replay begins, those of later parts included.
 pub fn replay(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -162,11 +163,11 @@ fn unstarted_replay(
     until: i64,
     only_failed: bool,
 ) -> LeftReplay {
-    // An expired event can no longer be delivered, and its deliveries are about to be purged.
+    // An event that has expired can no longer be delivered, and is about to be purged.
     let kept_since = now.instant() - EVENT_KEPT_SECONDS;
-    // `created` decides which events belong to the range. Identifiers only limit what is read: an
-    // identifier contains the instant at which its event was sequenced, and `created` is later by
-    // at most the test clock's offset.
+    // `created` decides which events belong to the range. Identifiers only limit what is read. An
+    // identifier contains the instant at which its event was sequenced. `created` is later than
+    // that by at most the test clock's offset and `CLOCKS_APART_SECONDS_MAX`.
     let earliest =
         since.saturating_sub(now.clock_offset_seconds()).saturating_sub(CLOCKS_APART_SECONDS_MAX);
     let latest = until.saturating_add(CLOCKS_APART_SECONDS_MAX);
@@ -180,7 +181,7 @@ fn unstarted_replay(
     }
 }
 
-/// Refuses the replay of a range while the account has another one under way.
+/// Refuses the replay of a range while the account has another one under way in this mode.
 fn refuse_second(tx: &mut dyn Tx, scope: Scope) -> Result<(), OperationError> {
     if rows::replay_left(tx, scope)?.is_none() {
         return Ok(());
@@ -195,14 +196,13 @@ fn refuse_second(tx: &mut dyn Tx, scope: Scope) -> Result<(), OperationError> {
     Err(refusal.into())
 }
 
-/// Counts the deliveries that a replay begins.
 fn count(
     tx: &mut dyn Tx,
     endpoint: &Endpoint,
     left: &LeftReplay,
 ) -> Result<Counted, OperationError> {
-    // Events become visible in the order of their identifiers. Those that come later, while the
-    // parts are done, are neither counted nor replayed.
+    // Events become visible in the order of their identifiers. Events that become visible while
+    // the parts are done are neither counted nor replayed.
     let newest = events::rows::latest(tx, endpoint.scope, 1)?;
     let after_newest = newest.first().map_or(left.next, |newest| following(newest.id));
     let before = left.before.min(after_newest);
@@ -224,7 +224,7 @@ fn count(
     Ok(Counted { deliveries_count: deliveries_count as u64, before })
 }
 
-/// Does the next part.
+/// Does the next part, and moves `left.next` past it.
 fn replay_part(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -237,7 +237,7 @@ fn replay_part(
         let failed: Vec<&Delivery> =
             found.iter().filter(|delivery| is_replayable(delivery)).collect();
         restart(tx, now, &failed)?;
-        wake_sender(tx, now, endpoint, failed.len())?;
+        wake_worker(tx, now, endpoint, failed.len())?;
         let last = (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.event_id));
         (failed.len() as u64, last)
     } else {
@@ -251,8 +251,8 @@ fn replay_part(
     Ok(ReplayPart { begun_count, is_last: left.next >= left.before })
 }
 
-/// The endpoint's deliveries of the events from the first to the last of `found`, in the order of
-/// the events. `found` is in that order too.
+/// The endpoint's deliveries of the events from the first of `found` to the last, in the order of
+/// the events. `found` has to be in that order too.
 fn deliveries_of(
     tx: &mut dyn Tx,
     endpoint: &Endpoint,
@@ -277,8 +277,8 @@ fn is_replayable(delivery: &Delivery) -> bool {
     }
 }
 
-/// Begins the deliveries of events, again or for the first time; answers how many. `known` are the
-/// deliveries that there are, in the order of the events.
+/// Begins the deliveries of the events in `found`, again or for the first time; answers how many.
+/// `known` are the deliveries of these events that exist, in the order of the events.
 fn begin_all(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -303,7 +303,7 @@ fn begin_all(
     }
     restart(tx, now, &again)?;
     rows::deliveries_insert(tx, &missing)?;
-    wake_sender(tx, now, endpoint, again.len() + missing.len())?;
+    wake_worker(tx, now, endpoint, again.len() + missing.len())?;
     Ok((again.len() + missing.len()) as u64)
 }
 
@@ -315,8 +315,8 @@ fn restart(tx: &mut dyn Tx, now: &Now, deliveries: &[&Delivery]) -> Result<(), S
     Ok(())
 }
 
-/// Wakes the worker that sends, if anything begins.
-fn wake_sender(
+/// Makes the endpoint's queue due and wakes the delivery worker, if any delivery begins.
+fn wake_worker(
     tx: &mut dyn Tx,
     now: &Now,
     endpoint: &Endpoint,
@@ -329,7 +329,7 @@ fn wake_sender(
     Ok(())
 }
 
-/// Does the next part of an account's replay.
+/// Does the next part of an account's replay, if one is under way.
 pub(super) fn replay_next_part(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -364,9 +364,9 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     }
 }
 
-/// Finds accounts with a replay under way; answers how long to rest.
+/// Adds the accounts with a replay under way to `scopes`; answers how long to rest.
 async fn find_replays(app: &AppState, scopes: &mut VecDeque<Scope>) -> Duration {
-    // An error of the store is not reported here: workers that write meet it too.
+    // An error of the store is not logged here, because other workers meet it too.
     let found = app.store.read(Cost::Point, |tx| Ok(rows::replay_scopes(tx)?)).await;
     scopes.extend(found.unwrap_or_default());
     if scopes.is_empty() { Duration::from_millis(LOOK_MILLISECONDS) } else { Duration::ZERO }
@@ -384,8 +384,8 @@ async fn run_next_part(app: &AppState, scope: Scope) -> Duration {
     }
 }
 
-/// Refuses a range with more than [`REPLAYED_MAX`] events; with `only_failed`, `found` counts
-/// deliveries instead, also those that succeeded.
+/// Refuses a range in which more than [`REPLAYED_MAX`] events were found. With `only_failed`,
+/// `found` counts deliveries instead, those that succeeded included.
 pub(super) fn refuse_wide(found: usize, only_failed: bool) -> Result<(), Refusal> {
     if i64::try_from(found).unwrap_or(i64::MAX) <= REPLAYED_MAX {
         return Ok(());
@@ -404,12 +404,12 @@ pub(super) fn refuse_wide(found: usize, only_failed: bool) -> Result<(), Refusal
     ))
 }
 
-/// The smallest identifier that an event can have in a Unix second.
+/// The lowest identifier that an event can have in a Unix second.
 pub(super) fn event_floor(seconds: i64) -> EventId {
     Id::lowest_at(seconds.saturating_mul(1_000))
 }
 
-/// The smallest identifier after one.
+/// The lowest identifier after `id`.
 fn following(id: EventId) -> EventId {
     Id::from_u128(id.as_u128().saturating_add(1))
 }

@@ -1,5 +1,5 @@
-//! Rules for when a delivery is tried again, and when an endpoint that keeps failing is disabled.
-//! They use no store and no clock.
+//! Rules for when a delivery is attempted again, and when an endpoint that keeps failing is
+//! disabled. They use no store and no clock.
 
 use super::state::EndpointStatus;
 
@@ -7,9 +7,10 @@ use super::state::EndpointStatus;
 /// docs/guides/webhooks.md.
 pub const STEPS_SECONDS: [i64; 14] =
     [0, 5, 30, 120, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 46_800, 64_800, WINDOW_SECONDS];
-/// How long one schedule tries, in seconds ("Retries" in docs/guides/webhooks.md).
+/// From the start of a schedule until its last attempt, in seconds.
 pub const WINDOW_SECONDS: i64 = 24 * 3_600;
-/// How far an attempt may be off its scheduled time, in thousandths of the delay before it.
+/// How far an attempt may be off its scheduled time, in thousandths of the time between its step
+/// and the step before.
 pub const JITTER_PERMILLE: i64 = 100;
 
 /// From the first failed attempt since the last success until an endpoint is `failing`, in seconds.
@@ -33,7 +34,7 @@ pub struct NextAttempt {
 /// number.
 ///
 /// A step whose time has passed, because the attempt before it was late or long, is left out:
-/// several attempts at once would tell no more than one. The last step has no jitter, so that the
+/// several attempts in a row would tell no more than one. The last step has no jitter, so that the
 /// whole window is used.
 pub fn next_attempt(
     start_milliseconds: i64,
@@ -60,7 +61,7 @@ pub fn next_attempt(
     Some(NextAttempt { step: next as i64, due_milliseconds })
 }
 
-/// A number of milliseconds from minus to plus a tenth of the delay.
+/// A number of milliseconds between minus and plus [`JITTER_PERMILLE`] of the delay.
 fn jitter(delay_milliseconds: i64, random: u64) -> i64 {
     let reach_milliseconds = delay_milliseconds * JITTER_PERMILLE / 1_000;
     let range = reach_milliseconds.unsigned_abs() * 2 + 1;
@@ -68,7 +69,7 @@ fn jitter(delay_milliseconds: i64, random: u64) -> i64 {
     (random % range) as i64 - reach_milliseconds
 }
 
-/// The failed attempts of an endpoint since its last success.
+/// The failed attempts of an endpoint since its last success, or since its owner enabled it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EndpointHealth {
     pub first_failure_milliseconds: Option<i64>,
@@ -162,12 +163,13 @@ mod tests {
     #[test]
     fn steps_that_passed_are_left_out() {
         let rows = [
-            // A time-out of 15 s takes the 5 s step with it.
+            // The first attempt ended after 15 s, so the step at 5 s is left out.
             (0, 15_000, 2, 30_000),
-            // After an attempt that ends at three hours, the next one is at four hours. Those
-            // that were missed are not made up for.
+            // The first attempt ended after three hours. The next one is at four hours, and the
+            // steps between are left out.
             (0, 3 * HOUR, 9, 4 * HOUR),
-            // An attempt that jitter made early is not made again at its own time.
+            // Jitter made the attempt of step 2 early. That step does not come again at its own
+            // time.
             (2, 28_000, 3, 120_000),
             (3, 19 * HOUR, 13, 24 * HOUR),
         ];

@@ -1,9 +1,9 @@
 //! The sequencer turns outbox rows into events, in the order in which they become visible.
 //!
-//! The embedded store calls [`sequence`] at the end of each group that wrote outbox rows
-//! (`store/lane.rs`). On a store that several nodes write to, [`run`] does the work. Only one node
-//! runs it at a time, and each of its transactions locks the lease, so identifiers rise from one
-//! commit to the next whichever node mints them.
+//! The embedded store calls [`sequence`] at the end of each group of transactions that wrote outbox
+//! rows, inside the group's commit (`store/lane.rs`). On a store that several nodes write to,
+//! [`run`] does the work. Only one node runs it at a time, and each of its transactions locks the
+//! sequencer's lease. So identifiers rise from one commit to the next, whichever node mints them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,23 +21,22 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Now, StoreError};
 use crate::store::{Cost, Signal, Tx};
 
-/// Events that one run of the sequencer takes.
+/// The most outbox rows that one run of the sequencer takes.
 const SEQUENCED_MAX: i64 = 2_000;
 /// The pause between two looks for outbox rows of other nodes.
 const LOOK_MILLISECONDS: u64 = 20;
-/// How long the sequencer waits after a run, so that the next run takes more rows: its commits and
-/// those of requests share one disk.
+/// How long the sequencer waits after a run, so that the next run takes more rows. With fewer runs
+/// there are fewer commits on the disk that requests also wait for.
 const GATHER_MILLISECONDS: u64 = 5;
 /// How long the sequencer pauses after an error of the store.
 const ERROR_PAUSE_MILLISECONDS: u64 = 250;
 
-/// Turns outbox rows into events with strictly rising identifiers, and into deliveries. On the
-/// embedded store this runs at the end of every group that wrote outbox rows, inside its commit.
+/// Turns outbox rows into events with strictly rising identifiers, and makes their deliveries.
 pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
     sequence_for(tx, now, Subscribers::default())
 }
 
-/// Like [`sequence`]; deliveries may be handed over to the worker of this process.
+/// Like [`sequence`], but `subscribers` may hand deliveries over to the worker of this node.
 pub fn sequence_for(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -63,7 +62,7 @@ pub fn sequence_for(
     events::rows::remove_outbox(tx, &outbox)
 }
 
-/// Shows the worker that the sequencer is at work, until this is dropped.
+/// Shows the delivery worker that the sequencer is at work, until this value is dropped.
 struct Sequencing<'s>(&'s watch::Sender<bool>);
 
 impl Sequencing<'_> {
@@ -90,7 +89,7 @@ pub async fn run(
     let Some(lease) = lease else { return };
     // A commit of this node signals new rows. Rows of other nodes are found by looking.
     let mut is_signalled = false;
-    // Deliveries of runs that failed, whose commit may have succeeded all the same.
+    // Deliveries of runs that failed. Such a run may have been committed all the same.
     let mut unconfirmed = Vec::new();
     while !is_stopped(&stop) {
         let waiting = match is_signalled {
@@ -145,9 +144,9 @@ pub async fn run(
     give_back(&app, &mut unconfirmed).await;
 }
 
-/// Gives back deliveries that were written as claimed by a run that failed, because the worker was
-/// not told of them. If the run was not committed, no delivery changes, and the worker only looks
-/// at the endpoint once more. What cannot be given back is due again when its lease ends.
+/// Gives back deliveries that a failed run wrote as claimed: the worker does not know of them. If
+/// the run was not committed, no delivery changes, and the worker only looks at the endpoint once
+/// more. A delivery that cannot be given back is due again when its claim ends.
 async fn give_back(app: &AppState, unconfirmed: &mut Vec<HandedDelivery>) {
     let now_milliseconds = app.store.clock.milliseconds();
     unconfirmed.retain(|delivery| delivery.lease_ends_milliseconds > now_milliseconds);
@@ -163,7 +162,7 @@ async fn give_back(app: &AppState, unconfirmed: &mut Vec<HandedDelivery>) {
         tx.signal(Signal::Deliveries);
         Ok(())
     });
-    // An error of the store is not reported here: the sequencer's next run meets it too.
+    // An error of the store is not logged here, because the sequencer's next run meets it too.
     if given_back.await.is_ok() {
         unconfirmed.clear();
     }

@@ -16,11 +16,15 @@ crate::string_enum!(
 );
 
 crate::string_enum!(
-    /// Where the delivery of one event to one endpoint stands. `Pending`: there are attempts to
-    /// come. `Succeeded`: the receiver answered that it has the event. `Failed`: the last attempt
-    /// of the schedule failed. `Recorded`: it is kept for a replay, because the endpoint is
-    /// disabled or a chaos profile withholds the event. There are no arrows, because a replay
-    /// begins any delivery again.
+    /// Where the delivery of one event to one endpoint stands:
+    ///
+    /// - `Pending`: an attempt is to come, or is under way.
+    /// - `Succeeded`: the receiver answered that it has the event.
+    /// - `Failed`: the last attempt of the schedule failed, or the event was removed before.
+    /// - `Recorded`: the delivery is only kept for a replay, because the endpoint was disabled or a
+    ///   chaos profile withholds the event.
+    ///
+    /// There are no arrows, because a replay can begin any delivery again.
     DeliveryStatus {
         Pending "pending",
         Succeeded "succeeded",

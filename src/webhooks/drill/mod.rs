@@ -1,10 +1,11 @@
-//! Drills of a webhook receiver, in test mode: hundi sends what networks, attackers and retries can
-//! send, and writes a report that grades the receiver's answers.
+//! Drills of a webhook receiver, in test mode: hundi sends the receiver the requests that networks,
+//! attackers and retries can bring about, and keeps a report that grades its answers.
 //!
-//! A request writes a row. A worker claims it, does the steps one after another, and stores the
-//! report, which is kept until the next drill of the endpoint. A drill sends the account's own
-//! latest events, so that a receiver can fetch the objects they name. What it sends does not count
-//! as a delivery: it is not listed, not sent again, and does not change the endpoint's health.
+//! A request writes a row. A worker claims the row, does the steps one after another, and stores
+//! the report, which is kept until the next drill of the endpoint. A drill sends the account's own
+//! latest events, and one event of an unknown type. So a receiver can fetch the objects that they
+//! name. Nothing that a drill sends counts as a delivery: it is not listed, not retried, and does
+//! not change the endpoint's health.
 
 pub mod api;
 pub mod rows;
@@ -33,14 +34,14 @@ use crate::webhooks::sending::vet::{self, WebhookUrl};
 use crate::webhooks::{self, Endpoint};
 use steps::{DrillDelivery, DrillStep};
 
-/// Events that the account needs for a drill.
+/// How many events an account needs before it can have a drill.
 pub const EVENTS_MIN: usize = 2;
 /// How long a drill belongs to the worker that claimed it, in milliseconds: longer than all steps
 /// can take.
 const LEASE_MILLISECONDS: i64 = 10 * 60 * 1000;
-/// Drills that one worker runs at the same time, each of another account.
+/// The most drills that a worker runs at the same time, each of another account.
 const RUNNING_MAX: usize = 4;
-/// Drills that one search finds.
+/// The most drills that one look finds.
 const LOOKED_MAX: i64 = 1_000;
 /// How often a worker looks for drills.
 const LOOK_MILLISECONDS: u64 = 500;
@@ -82,8 +83,8 @@ pub struct Drill {
     pub endpoint_id: EndpointId,
     pub status: DrillStatus,
     pub checks: Vec<DrillCheck>,
-    /// When the lease of the node that runs it ends, in milliseconds of the store's clock: then
-    /// another node may run it.
+    /// When the claim of the node that runs the drill ends, in milliseconds of the store's clock;
+    /// 0 before any node has claimed it. After that time another node may run the drill.
     pub lease_ends_milliseconds: i64,
     pub created: i64,
     pub completed_at: Option<i64>,
@@ -99,8 +100,8 @@ impl Drill {
     }
 }
 
-/// Begins a drill, which replaces the endpoint's last one. Refused in live mode, while another
-/// drill of the endpoint runs, and if the account has fewer than [`EVENTS_MIN`] events.
+/// Begins a drill, which replaces the report of the endpoint's last one. Refused in live mode,
+/// while a drill of the endpoint runs, and if the account has fewer than [`EVENTS_MIN`] events.
 pub fn begin(tx: &mut dyn Tx, now: &Now, endpoint: &Endpoint) -> Result<Drill, OperationError> {
     let scope = endpoint.scope;
     if scope.livemode() {
@@ -142,11 +143,12 @@ fn events_of(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<EventRow>, StoreError>
     rows::latest_events(tx, scope, EVENTS_MIN as i64)
 }
 
-/// Runs drills until `stop`. A drill that a stop or a crash interrupted runs again when its lease
-/// ends.
+/// Runs drills until `stop`. A drill that a stop or a crash interrupted runs again when its claim
+/// ends; on the embedded store, at the next start.
 pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
     if !app.store.is_shared() {
-        // No other process runs, so drills that an earlier one began can begin again at once.
+        // No other process runs drills, so those that an earlier process began can begin again at
+        // once.
         let released = app.store.write(|tx, _| Ok(rows::release(tx)?)).await;
         if let Err(failure) = released {
             tracing::warn!(?failure, "drills of an earlier run begin again when their leases end");

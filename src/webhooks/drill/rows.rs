@@ -53,7 +53,7 @@ pub fn remove(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), Store
     tx.execute(sql, values![scope, id]).map(|_| ())
 }
 
-/// Running drills whose lease has ended, or that no worker has claimed yet.
+/// Drills that are to be run: no worker has claimed them yet, or the claim has ended.
 pub fn due(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
@@ -66,14 +66,14 @@ pub fn due(
     tx.rows(&sql, values![now_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Ends the lease of every running drill.
+/// Ends the claim of every running drill.
 pub fn release(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let sql = "UPDATE webhook_drills SET lease_milliseconds = 0 WHERE status = 'running'";
     tx.execute(sql, &[]).map(|_| ())
 }
 
-/// Claims a drill until `new_end_milliseconds`, if its lease still ends at `old_end_milliseconds`.
-/// Answers whether it did.
+/// Claims a drill until `new_end_milliseconds`, if its last claim still ends at
+/// `old_end_milliseconds`; answers whether it does.
 pub fn claim(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -86,7 +86,7 @@ pub fn claim(
     Ok(tx.execute(sql, values![scope, id, old_end_milliseconds, new_end_milliseconds])? == 1)
 }
 
-/// Stores the report of a drill. Does nothing if its endpoint was deleted meanwhile.
+/// Stores the report of a drill. Does nothing if the endpoint was deleted meanwhile.
 pub fn complete(
     tx: &mut dyn Tx,
     scope: Scope,

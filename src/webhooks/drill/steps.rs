@@ -1,4 +1,4 @@
-//! The steps of a drill: what is sent, and which answer is right. Plain values, no network.
+//! The steps of a drill: what each sends, and which answer is right. This code uses no network.
 
 use super::DrillCheck;
 use crate::events::api::view;
@@ -6,14 +6,15 @@ use crate::events::rows::EventRow;
 use crate::webhooks::sending::attempt::{AttemptOutcome, DeliveryError};
 use crate::webhooks::sending::sign::{secret_text, signature_header};
 
-/// By how much a wrong timestamp is off, in seconds. Receivers accept 300 in both directions.
+/// By how much a wrong timestamp is off, in seconds. Receivers should accept at most 300, in both
+/// directions.
 const TIMESTAMP_OFF_SECONDS: i64 = 600;
-/// How long a receiver should take at most, in milliseconds. A delivery without an answer fails
-/// after 10 s.
+/// The longest time that a receiver should take to answer, in milliseconds. (A delivery fails after
+/// 10 s without an answer.)
 const QUICK_MILLISECONDS_MAX: u32 = 5_000;
 /// The HTTP status that stands for no answer.
 const NO_ANSWER: u16 = 0;
-/// The name of the first step, whose delivery has nothing unusual.
+/// The name of the first step. There is nothing unusual about its delivery.
 const FIRST: &str = "valid";
 /// The message of a step that failed in the same way as the first one.
 const AS_FIRST: &str = "This failed in the same way as the check valid: correct that one first.";
@@ -35,7 +36,7 @@ enum Twist {
     None,
     /// The timestamp is off by this many seconds.
     Timestamp(i64),
-    /// Another secret than the endpoint's has signed it.
+    /// It is signed with another secret than the endpoint's.
     OtherSecret,
     NoSignature,
     /// The body was changed after it was signed.
@@ -50,9 +51,9 @@ enum Twist {
 pub struct DrillStep {
     name: &'static str,
     message: &'static str,
-    /// Whether the right answer is 2xx; otherwise it is 4xx.
+    /// Whether the right answer is 2xx; otherwise the right answer is 4xx.
     is_to_be_taken: bool,
-    /// Whether the deliveries are sent at the same time; otherwise one after another.
+    /// Whether the deliveries are sent at the same time; otherwise they are sent one after another.
     pub is_at_once: bool,
     twist: Twist,
     /// In the order in which they are sent.
@@ -284,7 +285,7 @@ fn first_failed(http_statuses: &[u16]) -> String {
 }
 
 /// Adds a check of whether the receiver was quick. If the first step failed, the checks that failed
-/// in the same way say so, because their own advice would not help.
+/// with the same status say so, because their own advice would not help.
 pub fn conclude(checks: &mut Vec<DrillCheck>) {
     let quick = quickness(checks);
     let failed = checks.iter().find(|check| check.name == FIRST && !check.passed);
@@ -298,8 +299,8 @@ pub fn conclude(checks: &mut Vec<DrillCheck>) {
     checks.push(quick);
 }
 
-/// Whether the receiver answered every delivery, and quickly. Whether the answers were right, the
-/// other checks say. A slow body takes its own time, so it does not count.
+/// Checks whether the receiver answered every delivery, and quickly; the other checks say whether
+/// the answers were right. The step `slow` does not count, because its body takes time by itself.
 fn quickness(checks: &[DrillCheck]) -> DrillCheck {
     let timed = || checks.iter().filter(|check| check.name != "slow");
     let slowest = timed().map(|check| check.duration_milliseconds).max().unwrap_or(0);

@@ -72,7 +72,7 @@ pub fn delivery_of_event(
 }
 
 /// The deliveries of events that were created in a range of time (Unix seconds, business time), in
-/// the order of the events. The events' identifiers are `from` or higher, and lower than `before`.
+/// the order of the events. Only events with an identifier from `from` on and below `before` count.
 pub fn deliveries_of_events(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -130,22 +130,24 @@ const DUE: &str = "SELECT id, event_id, schedule_start_milliseconds, step, attem
                    due_milliseconds <= ?2 AND (due_milliseconds, id) > (?4, ?5) ORDER BY \
                    due_milliseconds, id LIMIT ?3";
 
-/// Which due deliveries of one endpoint are read.
+/// Which due deliveries of one endpoint a read asks for.
 #[derive(Clone, Copy)]
 pub struct DueRange<'a> {
     pub endpoint_id: EndpointId,
-    /// Only those after this one (due time and identifier), in the order in which they became due.
+    /// Only deliveries after this one (due time and identifier), in the order in which they became
+    /// due.
     pub after: Option<(i64, DeliveryId)>,
+    /// Only deliveries that are due by then.
     pub until_milliseconds: i64,
-    /// At most this many.
+    /// At most this many deliveries.
     pub count: usize,
-    /// None of these.
+    /// None of these deliveries.
     pub except: &'a HeldDeliveries,
 }
 
 impl DueRange<'_> {
-    /// How many rows to read. Those of `except` come first and are read in addition, unless the
-    /// read begins after them.
+    /// How many rows to read. A read from the beginning may meet all of `except`, so it reads as
+    /// many rows in addition. A read that continues after another one has passed most of them.
     fn rows_max(&self) -> usize {
         self.count + if self.after.is_none() { self.except.len() } else { 0 }
     }
@@ -166,12 +168,12 @@ impl DueRange<'_> {
 /// What a read of due deliveries found.
 pub struct DueRead {
     pub due: Vec<DueDelivery>,
-    /// The due time and identifier of the last delivery that was read; `None` if the range has none
-    /// after it.
+    /// The due time and identifier of the last delivery that was read; `None` if no other delivery
+    /// comes after it.
     pub last_read: Option<(i64, DeliveryId)>,
 }
 
-/// Announces the first query of [`due_in`], so that it is sent together with the next statement.
+/// Announces the first query of [`due_in`], so that the store sends it with the next statement.
 pub fn prefetch_due(tx: &mut dyn Tx, range: &DueRange<'_>) -> Result<(), StoreError> {
     tx.prefetch(DUE, &range.values())
 }
@@ -192,9 +194,9 @@ pub fn due(
 
 /// Due deliveries of one endpoint with their events, in the order in which they became due.
 ///
-/// A statement of its own reads the events. In a join the planner would choose how to find them,
-/// and as long as its statistics do not know the account, it reads all of the account's events for
-/// each delivery.
+/// A statement of its own reads the events. In a join, PostgreSQL's planner would choose how to
+/// find them. As long as its statistics do not know the account, it would read all of the account's
+/// events for each delivery.
 pub fn due_in(tx: &mut dyn Tx, scope: Scope, range: &DueRange<'_>) -> Result<DueRead, StoreError> {
     let rows = tx.rows(DUE, &range.values())?;
     let mut is_end = rows.len() < range.rows_max();
@@ -245,8 +247,8 @@ fn unchanged_keys<'a>(
         .collect()
 }
 
-/// Moves deliveries of one endpoint to another due time, if they still have the one they were read
-/// with. Answers for each whether it had.
+/// Moves deliveries of one endpoint to another due time. A delivery that no longer has the due time
+/// with which it was read stays as it is. Answers for each whether it was moved.
 pub fn deliveries_move(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -262,8 +264,9 @@ pub fn deliveries_move(
     tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
 }
 
-/// Ends deliveries of one endpoint, if they still have the due time they were read with. Answers
-/// for each whether it had. `attempts_made` is added to the attempts that each had before.
+/// Ends deliveries of one endpoint. A delivery that no longer has the due time with which it was
+/// read stays as it is. Answers for each whether it was ended. `attempts_made` is added to the
+/// count of each one's attempts.
 pub fn deliveries_end(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -280,9 +283,10 @@ pub fn deliveries_end(
     tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
 }
 
-/// Makes due at once the first attempts that a process had claimed when it died; answers how many.
-/// Only for a store with one server: on a shared store a running node may have claimed them.
-/// Deliveries whose schedule has not begun were not claimed, and stay as they are.
+/// Makes due at once those deliveries that a process had claimed for their first attempt when it
+/// died; answers how many. Only for a store with one server: on a shared store, another node that
+/// runs may have claimed them. Deliveries whose schedule has not begun were not claimed, and stay
+/// as they are.
 pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<u64, StoreError> {
     let released = tx.execute(
         "UPDATE webhook_deliveries SET due_milliseconds = ?1 WHERE due_milliseconds > ?1 AND \
@@ -308,8 +312,8 @@ pub struct DeliveryAfterAttempt {
     pub due_milliseconds: Option<i64>,
 }
 
-/// Stores what a delivery becomes after an attempt, if it still has the due time
-/// `due_milliseconds`; answers whether it had.
+/// Stores what a delivery becomes after an attempt, if its due time is still `due_milliseconds`;
+/// answers whether it was.
 pub fn delivery_attempted(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -340,8 +344,9 @@ pub fn deliveries_record(
     endpoint_id: EndpointId,
     rows_max: i64,
 ) -> Result<(), StoreError> {
-    // The rows are read first. In one statement the planner would choose how to find them, and as
-    // long as its statistics do not know the endpoint, it reads all of the endpoint's deliveries.
+    // A statement of its own reads the rows. In a single statement, PostgreSQL's planner would
+    // choose how to find them. As long as its statistics do not know the endpoint, it would read
+    // all of the endpoint's deliveries.
     let rows = tx.rows(
         "SELECT id, due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
          due_milliseconds IS NOT NULL ORDER BY due_milliseconds, id LIMIT ?2",
@@ -354,8 +359,8 @@ pub fn deliveries_record(
     deliveries_end(tx, endpoint_id, waiting.into_iter(), DeliveryStatus::Recorded, 0).map(drop)
 }
 
-/// Removes up to `rows_max` of an endpoint's oldest deliveries below an identifier, with their
-/// attempts; answers how many deliveries.
+/// Removes an endpoint's oldest deliveries with identifiers lower than `below`, up to `rows_max`,
+/// with their attempts; answers how many deliveries.
 pub fn deliveries_purge(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -412,7 +417,7 @@ pub fn attempts_insert(
     )
 }
 
-/// Removes the attempts of a delivery up to this number.
+/// Removes the attempts of a delivery up to the number `to`.
 pub fn attempts_remove(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -424,7 +429,7 @@ pub fn attempts_remove(
     tx.execute(sql, values![endpoint_id, delivery_id, to]).map(drop)
 }
 
-/// The newest attempts of a delivery, in the order in which they were made.
+/// The newest attempts of a delivery, at most `rows_max`, in the order in which they were made.
 pub fn attempts(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,

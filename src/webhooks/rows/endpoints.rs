@@ -63,8 +63,8 @@ pub fn insert(tx: &mut dyn Tx, e: &Endpoint) -> Result<(), StoreError> {
     )
 }
 
-/// Stores a changed endpoint, if it still has the version and status that it was read with, and
-/// raises its version.
+/// Stores a changed endpoint, and raises its version. It is a conflict if the stored row no longer
+/// has the version of `e` and the status `from`.
 pub fn update(tx: &mut dyn Tx, e: &mut Endpoint, from: EndpointStatus) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE webhook_endpoints SET version = version + 1, status = ?5, url = ?6, description = \
@@ -111,7 +111,7 @@ pub fn count(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
         .map_or(Ok(0), |mut row| row.int())
 }
 
-/// Removes an endpoint with its secrets.
+/// Removes an endpoint's row, which holds its secrets.
 pub fn remove(tx: &mut dyn Tx, e: &Endpoint) -> Result<(), StoreError> {
     tx.execute_one(
         "DELETE FROM webhook_endpoints WHERE scope = ?1 AND id = ?2 AND version = ?3",
@@ -119,8 +119,7 @@ pub fn remove(tx: &mut dyn Tx, e: &Endpoint) -> Result<(), StoreError> {
     )
 }
 
-/// What the sequencer needs to know of an endpoint: which events it takes, and whether it is
-/// disabled.
+/// What the sequencer needs to know of an endpoint.
 pub struct SubscriberRow {
     pub id: EndpointId,
     pub version: i64,
@@ -129,16 +128,18 @@ pub struct SubscriberRow {
     pub chaos_key_id: Option<chaos::KeyId>,
 }
 
-/// The endpoints of an account. Until the commit, none of them can be disabled or deleted.
+/// The endpoints of an account and mode. Until the commit, no other transaction can disable or
+/// delete one of them.
 pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, StoreError> {
     let sql = "SELECT id, version, enabled_events, status, chaos_key_id FROM webhook_endpoints \
      WHERE scope = ?1 ORDER BY id LIMIT ?2";
     let values = values![scope, ENDPOINTS_MAX];
     if tx.is_shared() {
-        // The next statement locks the queues. `prefetch` sends the query after it, in the same
-        // round trip, so the query sees what there was when the locks were granted. A turn of the
-        // delivery worker that locks queues of several accounts may wait for this transaction while
-        // this one waits for the turn. Then the server ends one of the two, which runs again.
+        // The statement `lock` locks the queues. `prefetch` has the store send the query `sql`
+        // after it, in the same round trip, so `sql` sees what there was when the locks were
+        // granted. A turn of the delivery worker that locks queues of several accounts may wait for
+        // this transaction while this one waits for the turn. Then PostgreSQL ends one of the two,
+        // and that one runs again.
         tx.prefetch(sql, values)?;
         let lock = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id IN (SELECT id FROM \
          webhook_endpoints WHERE scope = ?1) \

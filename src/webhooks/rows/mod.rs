@@ -1,4 +1,5 @@
-//! The rows of webhook endpoints, of their queues, and of deliveries with their attempts.
+//! The rows of webhook endpoints, of their queues and replays, and of deliveries with their
+//! attempts.
 
 mod deliveries;
 mod endpoints;

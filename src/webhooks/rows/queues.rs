@@ -1,6 +1,6 @@
 //! The rows of queues, one for each endpoint: when its next delivery is due, its failures, the
 //! lease of its backlog, and the progress of its last replay (`replays.rs`). Rows are short,
-//! because every turn of the worker writes some of them.
+//! because the delivery worker writes them often.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn queue_insert(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(),
 const QUEUE: &str = "SELECT scope, first_failure_milliseconds, failures_count, closed, leased_by, \
                      leased_until_milliseconds FROM webhook_queues WHERE endpoint_id = ?1";
 
-/// Announces the query of [`queue`], so that it is sent together with the next statement.
+/// Announces the query of [`queue`], so that the store sends it with the next statement.
 pub fn prefetch_queue(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     tx.prefetch(QUEUE, values![id])
 }
@@ -47,8 +47,8 @@ fn read_lease(row: &mut Row) -> Result<Option<QueueLease>, StoreError> {
     Ok(holder.zip(ends).map(|(holder, ends_milliseconds)| QueueLease { holder, ends_milliseconds }))
 }
 
-/// Locks an endpoint's queue until the commit, so that what is read next is still true when it is
-/// written. A store with one writer needs no lock.
+/// Locks an endpoint's queue until the commit. So what this transaction reads of the queue from now
+/// on stays true until then. A store with one writer needs no lock.
 pub fn queue_lock(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if tx.is_shared() {
         tx.execute(
@@ -73,16 +73,16 @@ pub fn queue_set_health(
 }
 
 /// Sets an endpoint's due time to `due_milliseconds`, unless it is earlier already. On a shared
-/// store the endpoint may have been deleted meanwhile. That is a conflict, so that nothing is
-/// delivered to it or kept for it.
+/// store another transaction may have deleted the endpoint meanwhile. Then this is a conflict: the
+/// transaction runs again, and finds that the endpoint is gone.
 pub fn queue_set_due_by(
     tx: &mut dyn Tx,
     id: EndpointId,
     due_milliseconds: i64,
 ) -> Result<(), StoreError> {
     if tx.is_shared() {
-        // The update locks the row even if the due time stays: another transaction may be about to
-        // write that nothing is due, because it cannot see the delivery yet.
+        // The update locks the row even if the due time stays. Another transaction may be about to
+        // write that nothing is due, because it cannot see this transaction's delivery yet.
         let sql = "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 \
          THEN due_milliseconds ELSE ?2 END \
             WHERE endpoint_id = ?1 AND NOT closed";
@@ -94,7 +94,8 @@ pub fn queue_set_due_by(
     tx.execute(sql, values![id, due_milliseconds]).map(|_| ())
 }
 
-/// Sets an endpoint's due time to that of its earliest delivery, or to none if no delivery waits.
+/// Sets an endpoint's due time to that of the delivery that is due first, or to none if no delivery
+/// waits.
 pub fn queue_recompute_due(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if store::failpoint("queues_looked_at_first") {
         return queue_recompute_due_unlocked(tx, id);
@@ -113,8 +114,8 @@ pub fn queue_recompute_due(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreE
 }
 
 /// Like [`queue_recompute_due`], for the node that holds deliveries under a lease of the queue. The
-/// queue becomes due with the earliest other delivery, and at the latest when the lease ends: then
-/// another node has to look.
+/// queue becomes due with the first delivery that is not in `held`, and at the latest when the
+/// lease ends, because another node has to look then.
 pub fn queue_recompute_due_except(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -137,8 +138,9 @@ pub fn queue_recompute_due_except(
     tx.execute(sql, values![id, due_milliseconds]).map(drop)
 }
 
-/// Takes the lease of a queue if nobody else has it, if it has ended, or if it ends later than
-/// `latest_milliseconds`, which only a wrong clock can have written. Answers whether it did.
+/// Takes the lease of a queue, unless another node has it. A lease that has ended does not count,
+/// nor does one that ends later than `latest_milliseconds`: only a wrong clock can have written
+/// that. Answers whether this node has the lease now.
 pub fn queue_lease_take(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -154,7 +156,8 @@ pub fn queue_lease_take(
     Ok(tx.execute(sql, values)? == 1)
 }
 
-/// Renews the lease of a queue, even one that has ended; answers whether the node still had it.
+/// Renews the node's lease of a queue, even if it has ended. Answers whether the node still had it:
+/// another one may have taken it, or the endpoint may be deleted.
 pub fn queue_lease_renew(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -204,8 +207,8 @@ pub fn queue_remove(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     tx.execute_one("DELETE FROM webhook_queues WHERE endpoint_id = ?1 AND closed", values![id])
 }
 
-/// The next deleted endpoint after `after`, in the order of identifiers, whose queue is not
-/// removed.
+/// The next deleted endpoint after `after`, in the order of identifiers, whose queue is not removed
+/// yet.
 pub fn next_closed_queue(
     tx: &mut dyn Tx,
     after: EndpointId,
@@ -215,7 +218,8 @@ pub fn next_closed_queue(
     tx.row(sql, values![after])?.map(|mut row| row.id()).transpose()
 }
 
-/// Endpoints after `after`, in the order of their identifiers, also deleted ones.
+/// The endpoints after `after`, in the order of their identifiers, at most `rows_max`. Deleted
+/// endpoints are among them until their queues are removed.
 pub fn queues_after(
     tx: &mut dyn Tx,
     after: EndpointId,
@@ -226,7 +230,7 @@ pub fn queues_after(
     tx.rows(sql, values![after, rows_max])?.into_iter().map(|mut row| row.id()).collect()
 }
 
-/// An endpoint, and when its next delivery is due.
+/// An endpoint, and when its queue is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DueQueue {
     pub due_milliseconds: i64,
@@ -256,8 +260,8 @@ pub fn queues_due(
         .collect()
 }
 
-/// Makes all waiting deliveries due earlier by `milliseconds`, because the clock that their due
-/// times were computed with was ahead. Also makes earlier what these times are compared with: when
+/// Makes all waiting deliveries due earlier by `milliseconds`, because the store's clock was set
+/// back by as much. Also moves the times that are compared with due times or with the clock: when
 /// schedules, failures and the last replay began, when an endpoint was disabled, and when leases of
 /// queues end.
 pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {

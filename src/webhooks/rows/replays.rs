@@ -1,5 +1,5 @@
-//! The rows of replays under way: what is left of each, at most one for each account and mode. The
-//! progress of an endpoint's last replay is in the row of its queue.
+//! The rows of replays of ranges that are under way: what is left of each, at most one for each
+//! account and mode. The progress of an endpoint's last replay is in the row of its queue.
 
 use std::sync::LazyLock;
 
@@ -30,7 +30,7 @@ pub fn replay_left(tx: &mut dyn Tx, scope: Scope) -> Result<Option<LeftReplay>, 
     tx.row(&sql, values![scope])?.map(read).transpose()
 }
 
-/// Accounts with a replay under way.
+/// The accounts and modes with a replay under way.
 pub fn replay_scopes(tx: &mut dyn Tx) -> Result<Vec<Scope>, StoreError> {
     let sql = "SELECT scope FROM webhook_replays ORDER BY scope";
     tx.rows(sql, &[])?.into_iter().map(|mut row| row.scope()).collect()
@@ -51,7 +51,7 @@ pub fn replay_insert(tx: &mut dyn Tx, left: &LeftReplay) -> Result<(), StoreErro
     )
 }
 
-/// Writes the position of a replay's next part, if nobody has moved it from `from`.
+/// Writes where a replay's next part begins. It is a conflict if the stored position is not `from`.
 pub fn replay_move(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE webhook_replays SET next_event_id = ?4 WHERE scope = ?1 AND endpoint_id = ?2 AND \
@@ -60,7 +60,7 @@ pub fn replay_move(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<
     )
 }
 
-/// Ends a replay, if nobody has moved it from `from`.
+/// Ends a replay. It is a conflict if the stored position is not `from`.
 pub fn replay_end(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<(), StoreError> {
     tx.execute_one(
         "DELETE FROM webhook_replays WHERE scope = ?1 AND endpoint_id = ?2 AND next_event_id = ?3",
@@ -68,13 +68,14 @@ pub fn replay_end(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<(
     )
 }
 
-/// Ends the replay to an endpoint that is deleted.
+/// Ends the replay to an endpoint that is being deleted, if there is one.
 pub fn replay_drop(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), StoreError> {
     let sql = "DELETE FROM webhook_replays WHERE scope = ?1 AND endpoint_id = ?2";
     tx.execute(sql, values![scope, id]).map(|_| ())
 }
 
-/// Records that a replay of a range to an endpoint began, and how many deliveries it has begun.
+/// Records that a replay to an endpoint began, how many deliveries it has in all (`counted`), and
+/// how many of them have begun.
 pub fn replay_note_range(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -111,8 +112,9 @@ pub fn replay_note_more(
     .map(|_| ())
 }
 
-/// Records that the delivery of one event begins again. It counts as part of a range that is under
-/// way, or of a replay that began at the same moment; otherwise it is a replay of its own.
+/// Records that the delivery of one event begins again. It counts as part of the endpoint's last
+/// replay if that is a range still under way, or began in the same millisecond. Otherwise it is a
+/// replay of its own.
 pub fn replay_note_one(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -147,14 +149,14 @@ pub fn replay_endpoints(tx: &mut dyn Tx) -> Result<Vec<EndpointId>, StoreError> 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayProgress {
     pub began_milliseconds: i64,
-    /// Deliveries that do not wait any more.
+    /// How many deliveries have begun and no longer wait.
     pub done_count: i64,
-    /// All deliveries of the replay.
+    /// How many deliveries the replay has in all.
     pub count: i64,
 }
 
-/// The last replay to an endpoint. `None` if there was none, or if at least `waiting_max`
-/// deliveries wait, because counting them would take too long.
+/// The progress of the last replay to an endpoint. `None` if there was no replay, or if at least
+/// `waiting_max` deliveries wait, because counting them would take too long.
 pub fn replay_progress(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -170,8 +172,8 @@ pub fn replay_progress(
     let Some(mut row) = row else { return Ok(None) };
     let (began_milliseconds, before): (i64, EventId) = (row.int()?, row.id()?);
     let (counted, begun, under_way) = (row.int()?, row.int()?, row.int()?);
-    // A waiting delivery belongs to the replay if its schedule began at or after the replay's
-    // beginning, unless its event is later than those that were counted.
+    // A waiting delivery belongs to the replay if its schedule did not begin before the replay, and
+    // its event is not later than those that were counted.
     let waiting = tx.row(
         "SELECT COUNT(*), COUNT(CASE WHEN start >= ?2 AND event_id < ?3 THEN 1 END) FROM (SELECT \
          schedule_start_milliseconds AS start, event_id FROM webhook_deliveries WHERE endpoint_id \
@@ -183,7 +185,8 @@ pub fn replay_progress(
     if waiting >= waiting_max {
         return Ok(None);
     }
-    // At the end fewer may have begun than were counted, because events were purged meanwhile.
+    // By the end, fewer deliveries may have begun than were counted, because events were purged
+    // meanwhile.
     let count = if under_way > 0 { counted.max(begun) } else { begun };
     let done_count = (begun - left).max(0);
     Ok(Some(ReplayProgress { began_milliseconds, done_count, count }))

@@ -1,5 +1,5 @@
-//! What one attempt to deliver a webhook needs, how long each part of it may take, and how it
-//! ended.
+//! The values of one attempt to deliver a webhook: what is sent, how long each part may take, and
+//! how the attempt ended.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,51 +13,54 @@ use super::vet::WebhookUrl;
 /// What deliveries call themselves in `User-Agent`.
 pub const USER_AGENT_TEXT: &str = "hundi-webhooks/1";
 
-/// Time for a name to resolve, in seconds.
+/// The longest time for resolving a name, in seconds.
 pub const RESOLVE_SECONDS_MAX: u64 = 3;
-/// Time for the TCP and TLS handshakes together, over all addresses tried, in seconds.
+/// The longest time for the TCP and TLS handshakes, over all addresses tried, in seconds.
 pub const CONNECT_SECONDS_MAX: u64 = 5;
-/// Time from the request to the end of the answer's head, in seconds.
+/// The longest time from the request to the end of the answer's head, in seconds.
 pub const HEAD_SECONDS_MAX: u64 = 10;
-/// Time from the end of the answer's head until reading its body ends, in seconds.
+/// The longest time for reading the answer's body, after the end of its head, in seconds.
 pub const BODY_SECONDS_MAX: u64 = 2;
-/// Time for the whole attempt, in seconds.
+/// The longest time for the whole attempt, in seconds.
 pub const TOTAL_SECONDS_MAX: u64 = 15;
-/// How long an idle connection is kept for reuse, in seconds.
+/// How long an idle connection is kept for reuse, at most, in seconds.
 pub const IDLE_SECONDS_MAX: u64 = 60;
 /// How long a resolved address is reused, in seconds.
 pub const RESOLUTION_SECONDS_MAX: u64 = 5;
 
-/// Bytes of an answer's body that are read before the connection is dropped.
+/// How many bytes an answer's body may have. If more come, reading ends and the connection is
+/// dropped; the answer's status counts all the same.
 pub const BODY_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of an answer's body that are kept in [`AttemptOutcome::answer_excerpt`].
+/// The most bytes of an answer's body that are kept in [`AttemptOutcome::answer_excerpt`].
 pub const EXCERPT_BYTES_MAX: usize = 2 * 1024;
-/// Headers in an answer's head.
+/// The most headers in an answer's head.
 pub const HEADERS_MAX: usize = 64;
-/// Bytes of an answer's head.
+/// The most bytes of an answer's head.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Bytes read from the connection for one answer, with interim answers (RFC 9110 section 15.2) and
-/// chunk framing, which [`HEAD_BYTES_MAX`] and [`BODY_BYTES_MAX`] do not count.
+/// The most bytes that are read from the connection for one answer. This includes interim answers
+/// (RFC 9110 section 15.2) and chunk framing, which the limits above do not count.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The longest `Retry-After` that is reported, in seconds: as long as one schedule of attempts.
+/// The longest `Retry-After` that is reported, in seconds: as long as one schedule of attempts. A
+/// longer one is cut to this.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// How long each part of an attempt may take. Callers are promised the default; tests shorten it.
+/// How long each part of an attempt may take. Callers are promised the default values; tests use
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Name resolution.
+    /// See [`RESOLVE_SECONDS_MAX`].
     pub resolve: Duration,
-    /// TCP and TLS handshakes, over all addresses tried.
+    /// See [`CONNECT_SECONDS_MAX`].
     pub connect: Duration,
-    /// From the request to the end of the answer's head, even if bytes keep coming.
+    /// See [`HEAD_SECONDS_MAX`]. Bytes that keep coming do not extend it.
     pub head: Duration,
-    /// From the end of the head to the end of reading the body.
+    /// See [`BODY_SECONDS_MAX`].
     pub body: Duration,
-    /// The whole attempt.
+    /// See [`TOTAL_SECONDS_MAX`].
     pub total: Duration,
-    /// How long an idle connection is kept for reuse.
+    /// See [`IDLE_SECONDS_MAX`].
     pub idle: Duration,
-    /// How long a resolved address is reused.
+    /// See [`RESOLUTION_SECONDS_MAX`].
     pub resolution: Duration,
 }
 
@@ -78,49 +81,47 @@ impl Default for Deadlines {
 /// Options of a [`WebhookClient`] besides its TLS roots.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookClientOptions {
-    /// Time limits.
     pub deadlines: Deadlines,
-    /// Certificates trusted as roots in addition to the given store.
+    /// Certificates that are trusted as roots in addition to the given root store.
     pub roots_extra: Vec<CertificateDer<'static>>,
 }
 
 /// One attempt to deliver one event to one endpoint.
 #[derive(Clone, Debug)]
 pub struct DeliveryAttempt<'a> {
-    /// Where to.
     pub url: &'a WebhookUrl,
     /// Whether loopback addresses may be reached; false in live mode.
     pub loopback_allowed: bool,
-    /// The value of `Webhook-Id`: the event's id, the same on every attempt.
+    /// The value of `Webhook-Id`: the event's identifier, the same in every attempt.
     pub id: &'a str,
-    /// The value of `Webhook-Timestamp`: Unix time of this attempt, as signed.
+    /// The value of `Webhook-Timestamp`, in Unix seconds: the time of this attempt. In a drill it
+    /// may be another.
     pub timestamp_seconds: i64,
-    /// The value of `Webhook-Signature`.
+    /// The value of `Webhook-Signature`. If it is empty, the header is left out, for a drill.
     pub signature: String,
-    /// The exact bytes that were signed; JSON.
+    /// The JSON to send, byte for byte as it was signed. A drill may have changed it since.
     pub body: Bytes,
     /// Whether the body is sent in parts over some seconds, for a drill.
     pub is_slow: bool,
     /// The value of `User-Agent`, usually [`USER_AGENT_TEXT`].
     pub user_agent: &'a str,
-    /// Unix time now, against which an HTTP-date in `Retry-After` is read.
+    /// The time in Unix seconds, with which a date in `Retry-After` is compared.
     pub now_seconds: i64,
 }
 
-/// The result of an attempt. Exactly one of `http_status` and `error` is present.
+/// The result of an attempt. It has either an `http_status` or an `error`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptOutcome {
-    /// The status of the answer, if a whole head came in time.
+    /// The status of the answer, if its whole head came in time.
     pub http_status: Option<u16>,
     /// Why no answer came.
     pub error: Option<DeliveryError>,
-    /// From the start of the attempt to its end.
     pub duration_milliseconds: u32,
-    /// The beginning of the answer's body, at most [`EXCERPT_BYTES_MAX`] bytes; what is not UTF-8,
-    /// and U+0000, is replaced by U+FFFD.
+    /// The beginning of the answer's body, at most [`EXCERPT_BYTES_MAX`] bytes. Bytes that are not
+    /// UTF-8, and control characters except line breaks and tabs, are replaced by U+FFFD.
     pub answer_excerpt: String,
-    /// What `Retry-After` asks for, in seconds after `now_seconds`, on 429 and 503 only (RFC 9110
-    /// section 10.2.3); at most [`RETRY_AFTER_SECONDS_MAX`].
+    /// For how many seconds `Retry-After` asks to wait (RFC 9110 section 10.2.3), at most
+    /// [`RETRY_AFTER_SECONDS_MAX`]. The header is read only on 429 and 503.
     pub retry_after_seconds: Option<u64>,
 }
 
@@ -131,20 +132,21 @@ impl AttemptOutcome {
     }
 }
 
-/// Why an attempt ended without an answer; the text is for the endpoint's owner.
+/// Why an attempt ended without an answer. The text is for the endpoint's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeliveryError {
-    /// An address of the host is not allowed. Global unicast is allowed with https, and loopback
-    /// only if the attempt permits it. Or the endpoint's URL is no longer allowed.
+    /// The endpoint's URL is no longer allowed, or an address of the host is not. Global unicast is
+    /// allowed with https, and loopback only if [`DeliveryAttempt::loopback_allowed`].
     #[error("The host or one of its addresses is not allowed.")]
     AddressRefused,
-    /// The name has no address, or no answer about it came in time.
+    /// The name has no address, its look-up failed, or the look-up took too long.
     #[error("The host name could not be resolved.")]
     NameNotResolved,
-    /// Every address tried refused the connection or is unreachable.
+    /// No address that was tried took the connection; the last one refused it or is unreachable.
     #[error("No connection could be opened.")]
     ConnectFailed,
-    /// The TCP or TLS handshake did not end in time.
+    /// The TCP handshake with the last address that was tried did not end in time, or the TLS
+    /// handshake did not.
     #[error("Opening the connection took too long.")]
     ConnectTimeout,
     /// The TLS handshake failed; most often the certificate is not valid for the host.
@@ -153,22 +155,23 @@ pub enum DeliveryError {
     /// The answer's head did not come in time.
     #[error("The answer did not begin in time.")]
     HeadTimeout,
-    /// The attempt as a whole took too long.
+    /// The whole attempt took too long, and no answer's head had come.
     #[error("The attempt took too long.")]
     TotalTimeout,
-    /// The connection ended before a whole head of an answer came.
+    /// The connection ended before the whole head of an answer came.
     #[error("The connection was closed before an answer came.")]
     ConnectionReset,
-    /// What came is not an HTTP/1.1 answer or exceeds the limits on its head.
+    /// What came is not an HTTP/1.1 or HTTP/1.0 answer, or exceeds a limit before the end of its
+    /// head.
     #[error("The answer is not HTTP/1.1 or its head is too large.")]
     AnswerInvalid,
-    /// The request cannot be written down: a fault of the service, not of the receiver.
+    /// The request cannot be made. That is a fault of the service, not of the receiver.
     #[error("The request could not be built.")]
     RequestInvalid,
 }
 
 impl DeliveryError {
-    /// The stable name of the error, as stored and shown.
+    /// The name of the error, as it is stored and shown. It never changes.
     pub fn code(self) -> &'static str {
         match self {
             DeliveryError::AddressRefused => "address_refused",
@@ -185,13 +188,13 @@ impl DeliveryError {
     }
 }
 
-/// Measures the time of one attempt.
+/// When one attempt began, and its deadlines.
 pub(super) struct AttemptClock {
     pub(super) started_at: Instant,
     pub(super) deadlines: Deadlines,
 }
 
-/// A part of an attempt with its own deadline, and the error if it misses that.
+/// When a part of an attempt has to end, and the error if it does not.
 pub(super) struct AttemptPhase {
     pub(super) ends_at: Instant,
     pub(super) error: DeliveryError,
@@ -202,7 +205,8 @@ impl AttemptClock {
         AttemptClock { started_at: Instant::now(), deadlines }
     }
 
-    /// A part that begins now and ends after `duration`, or with the attempt if that is sooner.
+    /// A part that begins now. It has to end after `duration`, or with the attempt if that is
+    /// sooner.
     pub(super) fn phase(&self, duration: Duration, error: DeliveryError) -> AttemptPhase {
         let total_ends_at = self.started_at + self.deadlines.total;
         let ends_at = Instant::now() + duration;

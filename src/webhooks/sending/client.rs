@@ -1,5 +1,6 @@
-//! Makes one attempt to deliver a webhook: resolves the host, vets its addresses, connects, posts,
-//! and reads a bounded answer within bounded time, whatever the receiver does.
+//! Makes one attempt to deliver a webhook: resolves the host, judges its addresses, connects, sends
+//! the request, and reads a limited part of the answer. An attempt ends within bounded time,
+//! whatever the receiver does.
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -23,11 +24,11 @@ use super::pool::ConnectionPool;
 use super::resolve::Resolver;
 use super::vet::{WebhookHost, WebhookUrl, is_global_unicast, is_loopback};
 
-/// Headers of a request: the six that [`request`] sets, and `Content-Length`.
+/// The most headers of a request: the six that [`request`] sets, and `Content-Length`.
 const REQUEST_HEADERS_COUNT: usize = 7;
 
-/// Delivers webhooks. Clones share connections and remembered addresses. Dropping the last clone
-/// closes the connections.
+/// Delivers webhooks. Clones share idle connections and remembered addresses. Dropping the last
+/// clone closes the idle connections.
 #[derive(Clone)]
 pub struct WebhookClient {
     inner: Arc<ClientInner>,
@@ -41,8 +42,8 @@ struct ClientInner {
 }
 
 impl WebhookClient {
-    /// A client that trusts `roots` and the options' extra roots, for TLS 1.2 and 1.3. Fails only
-    /// on an extra root that is no certificate.
+    /// A client that trusts `roots` and the options' extra roots, for TLS 1.2 and 1.3. Fails if an
+    /// extra root is no certificate.
     pub fn new(
         mut roots: RootCertStore,
         options: WebhookClientOptions,
@@ -66,12 +67,12 @@ impl WebhookClient {
         })
     }
 
-    /// Makes one attempt and reports its result within [`Deadlines::total`]. Follows no redirect
+    /// Makes one attempt and answers its result within [`Deadlines::total`]. Follows no redirect
     /// and uses no proxy. Needs a tokio runtime with I/O and time. Dropping the future closes the
     /// attempt's connection.
     ///
-    /// The request may arrive twice: if a kept connection turns out to be closed, the same attempt
-    /// sends it once more on a new one.
+    /// The request may arrive twice: if a kept connection ends without an answer, the same attempt
+    /// sends the request once more on a new connection.
     pub async fn send(&self, attempt: DeliveryAttempt<'_>) -> AttemptOutcome {
         let clock = AttemptClock::start(self.inner.deadlines);
         let result = self.inner.deliver(&attempt, &clock).await;
@@ -116,13 +117,14 @@ impl ClientInner {
                     self.keep(is_idle, attempt, connection);
                     return Ok(answer);
                 }
-                // The receiver closed the kept connection while the request was on its way.
+                // The kept connection ended before any byte of an answer came. Receivers close idle
+                // connections, so a new connection gets one more try.
                 Err(fault) if fault.unanswered => {}
                 Err(fault) => return Err(fault.error),
             }
         }
-        // Most attempts find a kept connection. The handshakes are a boxed future, so that the
-        // futures of those attempts stay small.
+        // The future with the handshakes is boxed, so that the futures of attempts that find a kept
+        // connection stay small.
         Box::pin(self.deliver_anew(attempt, &addresses, clock)).await
     }
 
@@ -141,8 +143,8 @@ impl ClientInner {
         Ok(answer)
     }
 
-    /// Every address of the host, judged for this attempt; never empty. The name is not resolved
-    /// again afterwards, so the attempt connects to one of the judged addresses.
+    /// Every address of the host, all of them allowed for this attempt; never empty. The attempt
+    /// does not resolve the name again, so it connects to one of these addresses.
     async fn addresses(
         &self,
         attempt: &DeliveryAttempt<'_>,
@@ -165,7 +167,7 @@ impl ClientInner {
         Ok(addresses)
     }
 
-    /// A fresh connection to one of the judged addresses, with TLS where the URL asks for it.
+    /// A new connection to one of the judged addresses, with TLS if the URL is https.
     async fn dial(
         &self,
         url: &WebhookUrl,
@@ -199,9 +201,9 @@ impl ClientInner {
     }
 }
 
-/// Reads the beginning of the body. The second value says whether the whole answer was read, so
-/// that the connection is idle. An error in the body does not change the result, which the status
-/// decides.
+/// Reads the body of an answer, as far as the limits allow. The second value says whether the whole
+/// answer was read and the connection is idle. An error in the body does not change the result,
+/// because the status alone decides.
 async fn answer(
     connection: &mut Connection,
     response: Response<Incoming>,
@@ -222,9 +224,9 @@ async fn answer(
     (ReceiverAnswer { status, excerpt: excerpt(&kept), retry_after_seconds }, is_idle)
 }
 
-/// Refuses a host if any of its addresses may not be connected to: an attacker who rebinds a name
-/// to an inner network puts one bad address among good ones. Plain http reaches loopback only,
-/// whatever the name resolves to.
+/// Refuses a host if any of its addresses is not allowed: an attacker who points a name at an inner
+/// network (DNS rebinding) may put one bad address among good ones. Plain http reaches loopback
+/// only, whatever the name resolves to.
 fn judge(addresses: &[IpAddr], attempt: &DeliveryAttempt<'_>) -> Result<(), DeliveryError> {
     let permitted = |address: &IpAddr| {
         (attempt.loopback_allowed && is_loopback(*address))
@@ -233,7 +235,7 @@ fn judge(addresses: &[IpAddr], attempt: &DeliveryAttempt<'_>) -> Result<(), Deli
     if addresses.iter().all(permitted) { Ok(()) } else { Err(DeliveryError::AddressRefused) }
 }
 
-/// The request of an attempt. Fails only if one of our own values cannot be a header's value.
+/// The request of an attempt. Fails if one of our own values cannot be the value of a header.
 fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, DeliveryError> {
     let value = |text: &str| HeaderValue::from_str(text).map_err(|_| DeliveryError::RequestInvalid);
     let body = attempt.body.clone();
@@ -259,8 +261,8 @@ fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, Delivery
 }
 
 /// Makes text of at most [`EXCERPT_BYTES_MAX`] bytes. Control characters are replaced, except line
-/// breaks and tabs: PostgreSQL stores no text that contains U+0000, and in JSON each of the others
-/// takes six bytes.
+/// breaks and tabs: PostgreSQL stores no text that contains U+0000, and many others take six bytes
+/// in JSON.
 fn excerpt(kept: &[u8]) -> String {
     let is_replaced = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
     let mut text = String::from_utf8_lossy(kept).replace(is_replaced, "\u{fffd}");
@@ -268,8 +270,8 @@ fn excerpt(kept: &[u8]) -> String {
     text
 }
 
-/// Reads `Retry-After` (RFC 9110 section 10.2.3) on the two statuses where it is honoured. A date
-/// in the past is 0. A value that is neither seconds nor an HTTP-date is ignored.
+/// Reads `Retry-After` (RFC 9110 section 10.2.3) on 429 and 503. A date in the past is 0. A value
+/// that is neither a number of seconds nor a date of HTTP is ignored.
 fn retry_after_seconds(status: StatusCode, headers: &HeaderMap, now_seconds: i64) -> Option<u64> {
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;

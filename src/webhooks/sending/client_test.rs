@@ -21,10 +21,10 @@ use super::*;
 const NOW_SECONDS: i64 = 1_764_000_000;
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A bound on what must happen soon, far above any pause of a busy machine.
+/// The longest wait for what must happen soon, far above any pause of a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Deadlines that are long enough not to end a test.
+/// Deadlines that no test reaches, unless it shortens one of them.
 fn patient() -> Deadlines {
     Deadlines {
         resolve: PATIENCE,
@@ -40,7 +40,7 @@ fn milliseconds(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-fn sender(deadlines: Deadlines) -> WebhookClient {
+fn client(deadlines: Deadlines) -> WebhookClient {
     let options = WebhookClientOptions { deadlines, roots_extra: Vec::new() };
     WebhookClient::new(RootCertStore::empty(), options).unwrap()
 }
@@ -64,8 +64,8 @@ fn attempt(url: &WebhookUrl) -> DeliveryAttempt<'_> {
     }
 }
 
-/// A receiver on loopback that runs a script for every connection, and tells when a script
-/// ends.
+/// A receiver on loopback. It runs a script for every connection, and tells when a script has
+/// ended.
 struct Receiver {
     url: WebhookUrl,
     port: u16,
@@ -112,12 +112,12 @@ impl Receiver {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// Waits until one more script has ended. The scripts here end when the sender closes the
+    /// Waits until one more script has ended. Many scripts end when the client closes the
     /// connection.
     async fn released(&mut self) {
         tokio::time::timeout(PATIENCE, self.ended.recv())
             .await
-            .expect("the sender must close the connection")
+            .expect("the client must close the connection")
             .unwrap();
     }
 }
@@ -153,10 +153,10 @@ async fn read_to_close(stream: &mut TcpStream) {
     while matches!(stream.read(&mut buffer).await, Ok(1..)) {}
 }
 
-/// Writes the same bytes again and again, with a pause between, until the other end is gone.
+/// Writes the same bytes again and again, with a pause after each, until the other end is gone.
 async fn drip(stream: &mut TcpStream, bytes: &[u8], pause: Duration) {
     while stream.write_all(bytes).await.is_ok() {
-        // The pause is what is tested, so there is no event to wait for instead.
+        // The test is about this pause, so it cannot wait for an event instead.
         if pause > Duration::ZERO {
             tokio::time::sleep(pause).await;
         }
@@ -174,7 +174,7 @@ async fn the_request_on_the_wire() {
         }
     })
     .await;
-    let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+    let outcome = client(patient()).send(attempt(&receiver.url)).await;
     assert_eq!(outcome.http_status, Some(200));
     assert_eq!(outcome.error, None);
     assert_eq!(outcome.answer_excerpt, "ok");
@@ -213,7 +213,7 @@ async fn only_2xx_is_success() {
     for (status, success) in rows {
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
         let receiver = Receiver::answering(answer).await;
-        let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+        let outcome = client(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.http_status, status[..3].parse().ok());
         assert_eq!(outcome.error, None, "{status}");
         assert_eq!(outcome.is_success(), success, "{status}");
@@ -226,7 +226,7 @@ async fn interim_answers_are_passed_over() {
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{OK}"
     ))
     .await;
-    let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+    let outcome = client(patient()).send(attempt(&receiver.url)).await;
     assert_eq!(outcome.http_status, Some(200));
     assert_eq!(outcome.answer_excerpt, "ok");
 }
@@ -246,11 +246,11 @@ async fn redirects_are_not_followed() {
         }
     })
     .await;
-    let sender = sender(patient());
-    let outcome = sender.send(attempt(&receiver.url)).await;
+    let client = client(patient());
+    let outcome = client.send(attempt(&receiver.url)).await;
     assert_eq!(outcome.http_status, Some(307));
     assert!(!outcome.is_success());
-    drop(sender);
+    drop(client);
     receiver.released().await;
     assert_eq!(receiver.connections_count(), 1);
     assert!(requests.recv().await.is_some());
@@ -263,9 +263,9 @@ async fn an_open_connection_is_used_again() {
     let empty = "HTTP/1.1 204 No Content\r\n\r\n";
     for answer in [OK, chunked, empty] {
         let receiver = Receiver::answering(answer).await;
-        let sender = sender(patient());
+        let client = client(patient());
         for _ in 0..5 {
-            let outcome = sender.clone().send(attempt(&receiver.url)).await;
+            let outcome = client.clone().send(attempt(&receiver.url)).await;
             assert!(outcome.is_success());
         }
         assert_eq!(receiver.connections_count(), 1, "{answer}");
@@ -285,9 +285,9 @@ async fn a_connection_that_the_answer_ends_is_not_used_again() {
     ];
     for answer in answers {
         let mut receiver = Receiver::answering(answer).await;
-        let sender = sender(patient());
+        let client = client(patient());
         for _ in 0..3 {
-            let outcome = sender.send(attempt(&receiver.url)).await;
+            let outcome = client.send(attempt(&receiver.url)).await;
             assert!(outcome.is_success());
             receiver.released().await;
         }
@@ -302,9 +302,9 @@ async fn a_kept_connection_that_closed_while_idle_is_replaced() {
         stream.write_all(OK.as_bytes()).await.unwrap();
     })
     .await;
-    let sender = sender(patient());
+    let client = client(patient());
     for _ in 0..3 {
-        let outcome = sender.send(attempt(&receiver.url)).await;
+        let outcome = client.send(attempt(&receiver.url)).await;
         assert_eq!(outcome.http_status, Some(200), "{:?}", outcome.error);
         receiver.released().await;
     }
@@ -313,8 +313,8 @@ async fn a_kept_connection_that_closed_while_idle_is_replaced() {
 
 #[tokio::test]
 async fn a_kept_connection_that_closes_under_the_request_is_replaced_once() {
-    // The first connection answers one request, then takes a second one and closes without a byte.
-    // In the second row, the next connections close after their first request.
+    // The first connection answers one request. It takes a second request and closes without an
+    // answer. The next connection answers in the first row, and closes too in the second.
     let rows = [(true, Some(200), None), (false, None, Some(DeliveryError::ConnectionReset))];
     for (others_answer, http_status, error) in rows {
         let receiver = Receiver::start(move |mut stream, index| async move {
@@ -327,9 +327,9 @@ async fn a_kept_connection_that_closes_under_the_request_is_replaced_once() {
             }
         })
         .await;
-        let sender = sender(patient());
-        assert!(sender.send(attempt(&receiver.url)).await.is_success());
-        let outcome = sender.send(attempt(&receiver.url)).await;
+        let client = client(patient());
+        assert!(client.send(attempt(&receiver.url)).await.is_success());
+        let outcome = client.send(attempt(&receiver.url)).await;
         assert_eq!((outcome.http_status, outcome.error), (http_status, error));
         assert_eq!(receiver.connections_count(), 2);
     }
@@ -344,21 +344,21 @@ async fn a_kept_connection_that_began_to_answer_is_not_replaced() {
         stream.write_all(b"HTTP/1.1 200").await.unwrap();
     })
     .await;
-    let sender = sender(patient());
-    assert!(sender.send(attempt(&receiver.url)).await.is_success());
-    let outcome = sender.send(attempt(&receiver.url)).await;
+    let client = client(patient());
+    assert!(client.send(attempt(&receiver.url)).await.is_success());
+    let outcome = client.send(attempt(&receiver.url)).await;
     assert_eq!(outcome.error, Some(DeliveryError::ConnectionReset));
     assert_eq!(receiver.connections_count(), 1);
 }
 
 #[tokio::test]
-async fn a_reset_before_the_answer() {
+async fn a_reset_before_the_answer_is_an_error() {
     let receiver = Receiver::start(|mut stream, _| async move {
         read_request(&mut stream).await.unwrap();
         stream.set_zero_linger().unwrap();
     })
     .await;
-    let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+    let outcome = client(patient()).send(attempt(&receiver.url)).await;
     assert_eq!(outcome.error, Some(DeliveryError::ConnectionReset));
     assert_eq!(outcome.http_status, None);
     assert_eq!(receiver.connections_count(), 1);
@@ -372,7 +372,7 @@ async fn a_reset_in_the_body_leaves_the_status() {
         stream.write_all(head).await.unwrap();
     })
     .await;
-    let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+    let outcome = client(patient()).send(attempt(&receiver.url)).await;
     assert_eq!(outcome.http_status, Some(200));
     assert_eq!(outcome.error, None);
     assert_eq!(outcome.answer_excerpt, "half");
@@ -387,7 +387,7 @@ async fn a_dripping_head_does_not_extend_its_deadline() {
     })
     .await;
     let deadlines = Deadlines { head: milliseconds(300), ..patient() };
-    let outcome = sender(deadlines).send(attempt(&receiver.url)).await;
+    let outcome = client(deadlines).send(attempt(&receiver.url)).await;
     assert_eq!(outcome.error, Some(DeliveryError::HeadTimeout));
     assert!(outcome.duration_milliseconds >= 300);
     assert!(outcome.duration_milliseconds < 3_000);
@@ -404,7 +404,7 @@ async fn a_dripping_body_is_left_and_the_status_counts() {
     })
     .await;
     let deadlines = Deadlines { body: milliseconds(300), ..patient() };
-    let outcome = sender(deadlines).send(attempt(&receiver.url)).await;
+    let outcome = client(deadlines).send(attempt(&receiver.url)).await;
     assert_eq!(outcome.http_status, Some(200));
     assert_eq!(outcome.error, None);
     assert!(outcome.answer_excerpt.starts_with('x'));
@@ -420,7 +420,8 @@ async fn an_endless_body_is_left() {
         ("Content-Length: 1000000000000", vec![b'y'; 1024]),
         ("Connection: close", vec![b'y'; 1024]),
         ("Transfer-Encoding: chunked", chunk),
-        // Many at a time: a system call for each byte takes too long on a busy machine.
+        // Many chunks of one byte at a time, because a system call for each would take too long on
+        // a busy machine.
         ("Transfer-Encoding: chunked", b"1\r\ny\r\n".repeat(1024)),
     ];
     for (framing, bytes) in bodies {
@@ -434,7 +435,7 @@ async fn an_endless_body_is_left() {
             }
         })
         .await;
-        let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+        let outcome = client(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.http_status, Some(202), "{framing}");
         assert_eq!(outcome.answer_excerpt, "y".repeat(EXCERPT_BYTES_MAX));
         receiver.released().await;
@@ -453,7 +454,7 @@ async fn a_head_has_limits() {
     for (headers, accepted) in rows {
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{headers}\r\n");
         let receiver = Receiver::answering(answer).await;
-        let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+        let outcome = client(patient()).send(attempt(&receiver.url)).await;
         let refusal = Some(DeliveryError::AnswerInvalid).filter(|_| !accepted);
         assert_eq!(outcome.error, refusal);
         assert_eq!(outcome.is_success(), accepted);
@@ -469,14 +470,14 @@ async fn a_flood_before_the_answer_is_cut_off() {
             drip(&mut stream, flood.as_bytes(), Duration::ZERO).await;
         })
         .await;
-        let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+        let outcome = client(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.error, Some(DeliveryError::AnswerInvalid));
         receiver.released().await;
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_http() {
+async fn an_answer_that_is_not_http_is_invalid() {
     let answers = [
         "SSH-2.0-OpenSSH_9.9\r\n",
         "220 mail.example.com ESMTP\r\n",
@@ -488,33 +489,33 @@ async fn an_answer_that_is_not_http() {
     ];
     for answer in answers {
         let receiver = Receiver::answering(answer).await;
-        let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+        let outcome = client(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.error, Some(DeliveryError::AnswerInvalid), "{answer}");
         let receiver = Receiver::start(move |mut stream, _| async move {
             stream.write_all(answer.as_bytes()).await.unwrap();
             read_to_close(&mut stream).await;
         })
         .await;
-        let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+        let outcome = client(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.error, Some(DeliveryError::AnswerInvalid), "{answer}");
     }
 }
 
 #[tokio::test]
-async fn a_listener_that_never_accepts() {
+async fn a_listener_that_never_accepts_times_out() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
     let url = url(&format!("http://{address}/"));
     let deadlines = Deadlines { connect: milliseconds(300), head: milliseconds(300), ..patient() };
-    let sender = sender(deadlines);
-    // The kernel completes connections until the backlog is full, and those of earlier attempts
-    // stay in it.
-    let mut outcome = sender.send(attempt(&url)).await;
+    let client = client(deadlines);
+    // The kernel completes connections until the socket's queue is full, and those of earlier
+    // attempts stay in the queue.
+    let mut outcome = client.send(attempt(&url)).await;
     assert_eq!(outcome.error, Some(DeliveryError::HeadTimeout));
     for _ in 0..4 {
-        outcome = sender.send(attempt(&url)).await;
+        outcome = client.send(attempt(&url)).await;
     }
     assert_eq!(outcome.error, Some(DeliveryError::ConnectTimeout));
     assert!(outcome.duration_milliseconds >= 300);
@@ -533,12 +534,12 @@ async fn the_total_deadline_ends_every_part() {
     })
     .await;
     let deadlines = Deadlines { total: milliseconds(300), ..patient() };
-    let sender = sender(deadlines);
-    let in_head = sender.send(attempt(&receiver.url)).await;
+    let client = client(deadlines);
+    let in_head = client.send(attempt(&receiver.url)).await;
     assert_eq!(in_head.error, Some(DeliveryError::TotalTimeout));
     assert!((300..3_000).contains(&in_head.duration_milliseconds));
     receiver.released().await;
-    let in_body = sender.send(attempt(&receiver.url)).await;
+    let in_body = client.send(attempt(&receiver.url)).await;
     assert_eq!(in_body.http_status, Some(200));
     assert!((300..3_000).contains(&in_body.duration_milliseconds));
     receiver.released().await;
@@ -556,42 +557,42 @@ async fn dropping_the_attempt_closes_its_connection() {
         }
     })
     .await;
-    let sender = sender(patient());
+    let client = client(patient());
     let url = receiver.url.clone();
     // Spawned, which also shows that the future may move between threads.
-    let sending = tokio::spawn(async move { sender.send(attempt(&url)).await });
+    let sending = tokio::spawn(async move { client.send(attempt(&url)).await });
     asked.recv().await.unwrap();
     sending.abort();
     receiver.released().await;
 }
 
 #[tokio::test]
-async fn a_closed_port() {
+async fn a_closed_port_is_a_failed_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = url(&format!("http://{}/", listener.local_addr().unwrap()));
     drop(listener);
-    let outcome = sender(patient()).send(attempt(&url)).await;
+    let outcome = client(patient()).send(attempt(&url)).await;
     assert_eq!(outcome.error, Some(DeliveryError::ConnectFailed));
 }
 
 #[tokio::test]
 async fn loopback_is_refused_unless_allowed() {
     let receiver = Receiver::answering(OK).await;
-    let sender = sender(patient());
+    let client = client(patient());
     for scheme in ["http", "https"] {
         for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"] {
             let url = url(&format!("{scheme}://{host}:{}/", receiver.port));
             let outcome =
-                sender.send(DeliveryAttempt { loopback_allowed: false, ..attempt(&url) }).await;
+                client.send(DeliveryAttempt { loopback_allowed: false, ..attempt(&url) }).await;
             assert_eq!(outcome.error, Some(DeliveryError::AddressRefused));
         }
     }
     let by_name = url(&format!("http://localhost:{}/", receiver.port));
     assert_eq!(receiver.connections_count(), 0);
-    assert!(sender.send(attempt(&by_name)).await.is_success());
-    // The remembered address and the kept connection are not used either.
+    assert!(client.send(attempt(&by_name)).await.is_success());
+    // The client knows the address by now and has a kept connection, and uses neither.
     let outcome =
-        sender.send(DeliveryAttempt { loopback_allowed: false, ..attempt(&by_name) }).await;
+        client.send(DeliveryAttempt { loopback_allowed: false, ..attempt(&by_name) }).await;
     assert_eq!(outcome.error, Some(DeliveryError::AddressRefused));
 }
 
@@ -623,8 +624,8 @@ async fn a_peer_that_was_not_judged_is_refused() {
     let receiver = Receiver::answering(OK).await;
     let phase =
         AttemptPhase { ends_at: Instant::now() + PATIENCE, error: DeliveryError::ConnectTimeout };
-    // The kernel takes 0.0.0.0 for this host, so the peer has another address than the one that was
-    // asked for.
+    // The kernel takes 0.0.0.0 for this host, so the peer has another address than the one that the
+    // client asked for.
     let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let result = connect(&[unspecified], receiver.port, &phase).await;
     assert_eq!(result.err(), Some(DeliveryError::AddressRefused));
@@ -649,7 +650,7 @@ async fn three_addresses_are_tried_in_order() {
 async fn a_name_that_does_not_resolve() {
     let deadlines = Deadlines { resolve: milliseconds(500), ..patient() };
     let url = url("https://receiver.invalid/");
-    let outcome = sender(deadlines).send(attempt(&url)).await;
+    let outcome = client(deadlines).send(attempt(&url)).await;
     assert_eq!(outcome.error, Some(DeliveryError::NameNotResolved));
 }
 
@@ -711,18 +712,18 @@ async fn kept_connections_are_bounded() {
 async fn an_idle_connection_is_closed_after_its_time() {
     let mut receiver = Receiver::answering(OK).await;
     let deadlines = Deadlines { idle: milliseconds(100), ..patient() };
-    let sender = sender(deadlines);
+    let client = client(deadlines);
     for _ in 0..2 {
-        assert!(sender.send(attempt(&receiver.url)).await.is_success());
+        assert!(client.send(attempt(&receiver.url)).await.is_success());
         receiver.released().await;
     }
     assert_eq!(receiver.connections_count(), 2);
 }
 
 #[tokio::test]
-async fn a_value_that_no_header_can_hold_is_our_own_fault() {
+async fn a_value_that_no_header_can_have_makes_the_request_invalid() {
     let receiver = Receiver::answering(OK).await;
-    let outcome = sender(patient())
+    let outcome = client(patient())
         .send(DeliveryAttempt { id: "event\r\nX: y", ..attempt(&receiver.url) })
         .await;
     assert_eq!(outcome.error, Some(DeliveryError::RequestInvalid));
@@ -754,7 +755,7 @@ async fn tls_receiver(name: &str) -> (Receiver, CertificateDer<'static>) {
     (receiver, cert.der().clone())
 }
 
-fn sender_trusting(root: CertificateDer<'static>) -> WebhookClient {
+fn client_trusting(root: CertificateDer<'static>) -> WebhookClient {
     let options = WebhookClientOptions { deadlines: patient(), roots_extra: vec![root] };
     WebhookClient::new(RootCertStore::empty(), options).unwrap()
 }
@@ -764,9 +765,9 @@ async fn tls_with_a_trusted_certificate() {
     for host in ["localhost", "127.0.0.1"] {
         let (receiver, root) = tls_receiver(host).await;
         let url = url(&format!("https://{host}:{}/", receiver.port));
-        let sender = sender_trusting(root);
+        let client = client_trusting(root);
         for _ in 0..3 {
-            let outcome = sender.send(attempt(&url)).await;
+            let outcome = client.send(attempt(&url)).await;
             assert_eq!(outcome.http_status, Some(200), "{:?}", outcome.error);
             assert_eq!(outcome.answer_excerpt, "ok");
         }
@@ -778,19 +779,19 @@ async fn tls_with_a_trusted_certificate() {
 async fn tls_that_must_fail() {
     let (receiver, root) = tls_receiver("other.example").await;
     let wrong_name = url(&format!("https://localhost:{}/", receiver.port));
-    let outcome = sender_trusting(root).send(attempt(&wrong_name)).await;
+    let outcome = client_trusting(root).send(attempt(&wrong_name)).await;
     assert_eq!(outcome.error, Some(DeliveryError::TlsFailed));
 
     let (receiver, _) = tls_receiver("localhost").await;
     let untrusted = url(&format!("https://localhost:{}/", receiver.port));
-    let outcome = sender(patient()).send(attempt(&untrusted)).await;
+    let outcome = client(patient()).send(attempt(&untrusted)).await;
     assert_eq!(outcome.error, Some(DeliveryError::TlsFailed));
 
     let receiver = Receiver::answering(OK).await;
     let plain = url(&format!("https://localhost:{}/", receiver.port));
     let deadlines = Deadlines { connect: milliseconds(300), ..patient() };
     // A plain HTTP receiver takes the handshake for part of a request, and waits for the rest.
-    let outcome = sender(deadlines).send(attempt(&plain)).await;
+    let outcome = client(deadlines).send(attempt(&plain)).await;
     assert_eq!(outcome.error, Some(DeliveryError::ConnectTimeout));
 }
 
@@ -843,7 +844,7 @@ async fn retry_after_reaches_the_outcome() {
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n",
     )
     .await;
-    let outcome = sender(patient()).send(attempt(&receiver.url)).await;
+    let outcome = client(patient()).send(attempt(&receiver.url)).await;
     assert_eq!(outcome.http_status, Some(503));
     assert_eq!(outcome.retry_after_seconds, Some(7));
 }
@@ -857,7 +858,7 @@ fn an_excerpt_is_bounded_text() {
 }
 
 #[test]
-fn the_contract_numbers_and_codes() {
+fn limits_and_codes_are_those_that_callers_are_promised() {
     let deadlines = Deadlines::default();
     assert_eq!(deadlines.connect, Duration::from_secs(5));
     assert_eq!(deadlines.head, Duration::from_secs(10));

@@ -1,5 +1,5 @@
-//! One HTTP/1.1 connection to a receiver: opening it to a vetted address, sending a request on it,
-//! and reading no more of the answer than the limits allow.
+//! One HTTP/1.1 connection to a receiver: opens it to a judged address, sends a request, and reads
+//! no more of the answer than the limits allow.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -24,11 +24,11 @@ use super::attempt::{
 };
 use super::paced::PacedBody;
 
-/// Addresses of one name that one attempt tries at most.
+/// The most addresses of one name that one attempt tries.
 const CONNECT_CANDIDATES_MAX: usize = 3;
 
 /// Connects to the first address that accepts. Each address gets an equal share of the time that is
-/// left, so that one that drops packets leaves time for the others.
+/// left, so that an address that drops packets leaves time for the others.
 pub(super) async fn connect(
     addresses: &[IpAddr],
     port: u16,
@@ -43,8 +43,7 @@ pub(super) async fn connect(
         match timeout_at(now + share, opening).await {
             Ok(Ok(stream)) => {
                 check_peer(&stream, *address)?;
-                // Without Nagle's algorithm (RFC 896), which would delay a request: it is one small
-                // write.
+                // Nagle's algorithm (RFC 896) would delay small writes such as a request.
                 stream.set_nodelay(true).map_err(|_| DeliveryError::ConnectFailed)?;
                 return Ok((stream, *address));
             }
@@ -64,8 +63,8 @@ fn check_peer(stream: &TcpStream, judged: IpAddr) -> Result<(), DeliveryError> {
     }
 }
 
-/// An HTTP/1.1 connection. It runs only while an attempt waits for it. So dropping the attempt
-/// drops the socket too, and no task outlives the attempt.
+/// An HTTP/1.1 connection. No task runs it: it reads and writes only while an attempt waits for it.
+/// So dropping an attempt that uses it drops the socket too.
 pub(super) struct Connection {
     requests: http1::SendRequest<PacedBody>,
     pub(super) driver: ConnectionDriver,
@@ -77,7 +76,7 @@ pub(super) struct Connection {
 pub(super) struct RequestError {
     pub(super) error: DeliveryError,
     /// The connection ended before the request was written, or before any byte of an answer came.
-    /// Kept connections usually end like this, so for them it says nothing about the receiver.
+    /// Receivers close idle connections, so on a kept connection this is no failure yet.
     pub(super) unanswered: bool,
 }
 
@@ -120,8 +119,8 @@ impl Connection {
             }
         };
         let bytes_read = self.bytes_read.load(Ordering::Relaxed);
-        // A canceled request was never written. If bytes came all the same, the receiver spoke
-        // first, which is not HTTP.
+        // A request that hyper cancels was never written. If bytes came all the same, the receiver
+        // spoke first, which is not HTTP.
         let invalid = error.is_parse()
             || bytes_read >= ANSWER_BYTES_MAX
             || (error.is_canceled() && bytes_read > 0);
@@ -135,7 +134,7 @@ impl Connection {
         })
     }
 
-    /// Whether the connection can take a request now, as far as the socket tells.
+    /// Whether the connection is open and can take a request, as far as the socket tells.
     pub(super) async fn is_idle(&mut self) -> bool {
         self.driver.drive(pin!(async {})).await;
         self.driver.connection.is_some() && self.requests.is_ready()
@@ -144,19 +143,19 @@ impl Connection {
 
 /// The part of a connection that reads and writes.
 pub(super) struct ConnectionDriver {
-    /// Absent once the connection has ended.
+    /// `None` once the connection has ended.
     connection: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,
 }
 
 impl ConnectionDriver {
-    /// Runs the connection while `work` waits for it. The caller pins `work`: if `drive` took it
-    /// by value, the returned future would have room for it twice.
+    /// Runs the connection until `work` is done, and answers its result. The caller pins `work`: if
+    /// `drive` took it by value, the returned future would have room for it twice.
     pub(super) fn drive<T>(
         &mut self,
         mut work: Pin<&mut impl Future<Output = T>>,
     ) -> impl Future<Output = T> {
         poll_fn(move |context| {
-            // An error of the connection reaches `work` through the request or the body.
+            // An error of the connection also reaches `work`, through the request or the body.
             if let Some(connection) = &mut self.connection
                 && connection.as_mut().poll(context).is_ready()
             {
@@ -167,7 +166,7 @@ impl ConnectionDriver {
     }
 }
 
-/// A stream that counts the bytes read for one answer and refuses to read more than
+/// A stream that counts the bytes that are read for one answer, and fails to read on after
 /// [`ANSWER_BYTES_MAX`] of them.
 struct LimitedStream<S> {
     stream: S,
@@ -221,8 +220,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedStream<S> {
     }
 }
 
-/// Reads the body, keeps its first [`EXCERPT_BYTES_MAX`] bytes in `kept`, and answers whether the
-/// body ended within [`BODY_BYTES_MAX`] bytes.
+/// Reads the body, and keeps its first [`EXCERPT_BYTES_MAX`] bytes in `kept`. Answers whether the
+/// body ended without an error, within [`BODY_BYTES_MAX`] bytes.
 pub(super) async fn read_body(mut body: Incoming, kept: &mut Vec<u8>) -> bool {
     let mut bytes_read = 0;
     while let Some(frame) = body.frame().await {

@@ -1,5 +1,5 @@
-//! One webhook attempt, without storage: vetting the address, signing, and sending within bounded
-//! time.
+//! What one webhook attempt needs, without the store: `vet` judges URLs and addresses, `sign` makes
+//! the signature, and `client` sends within bounded time.
 
 pub mod attempt;
 pub mod client;

@@ -10,24 +10,24 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-/// Number of parts in which a slow body is sent.
+/// In how many parts, at most, a slow body is sent.
 const SLOW_PARTS_COUNT: usize = 4;
 /// The pause before each of them, in milliseconds.
 const SLOW_PAUSE_MILLISECONDS: u64 = 700;
 
 /// The body of a request to a receiver.
 pub enum PacedBody {
-    /// All at once; `None` once it is sent.
+    /// The whole body at once; `None` when it is sent.
     Whole(Option<Bytes>),
-    /// In parts, one after another. Boxed, so that the type stays small for deliveries: only a
-    /// drill sends one.
+    /// The body in parts, one after another. Only a drill sends one. It is boxed so that the type
+    /// stays small for deliveries.
     Slow(Box<SlowBody>),
 }
 
 /// The parts of a slow body that are not sent yet.
 pub struct SlowBody {
     parts: VecDeque<Bytes>,
-    /// The pause before the next part, once it has begun.
+    /// The pause before the next part, if it has begun.
     pause: Option<Pin<Box<Sleep>>>,
 }
 

@@ -9,13 +9,13 @@ use tokio::time::{Instant, sleep_until};
 
 use super::connection::Connection;
 
-/// Idle connections kept for one origin.
+/// The most idle connections that are kept for one origin (`WebhookUrl::origin`).
 pub(super) const IDLE_PER_ORIGIN_MAX: usize = 8;
-/// Idle connections kept in all.
+/// The most idle connections that are kept in all.
 pub(super) const IDLE_TOTAL_MAX: usize = 512;
 
-/// Idle connections, the longest idle first. They are one short list: scanning it is cheaper than a
-/// map of lists, and each limit is simple to keep.
+/// Idle connections, the longest idle first. All are in one short list: scanning it is cheaper than
+/// a map of lists, and both limits are simple to keep.
 pub(super) struct ConnectionPool {
     idle_duration: Duration,
     pub(super) state: Mutex<PooledConnections>,
@@ -24,7 +24,7 @@ pub(super) struct ConnectionPool {
 #[derive(Default)]
 pub(super) struct PooledConnections {
     pub(super) idle: VecDeque<IdleConnection>,
-    /// A task is closing them as they expire.
+    /// A task runs that closes connections as they expire.
     has_closer: bool,
 }
 
@@ -39,8 +39,9 @@ impl ConnectionPool {
         ConnectionPool { idle_duration, state: Mutex::default() }
     }
 
-    /// Takes the most recently used connection to this origin. Its peer is one of the addresses
-    /// that were judged for this attempt, and it is still open as far as the socket tells.
+    /// Takes the most recently used connection to this origin whose peer is one of `addresses`, the
+    /// addresses that were judged for this attempt. Leaves out connections that are closed, as far
+    /// as the socket tells.
     pub(super) async fn take(&self, origin: &str, addresses: &[IpAddr]) -> Option<Connection> {
         loop {
             let mut connection = self.take_unchecked(origin, addresses, Instant::now())?;
@@ -66,7 +67,8 @@ impl ConnectionPool {
         state.idle.remove(index).map(|idle| idle.connection)
     }
 
-    /// Keeps an idle connection, in place of the longest idle one where a limit is reached.
+    /// Keeps an idle connection. If a limit is reached, it takes the place of the connection, of
+    /// this origin or of all, that has been idle longest.
     pub(super) fn put(self: &Arc<ConnectionPool>, origin: &Arc<str>, connection: Connection) {
         let mut state = lock(&self.state);
         let of_origin = |idle: &IdleConnection| idle.origin == *origin;
@@ -89,7 +91,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes connections that were idle for too long, until none is left.
+    /// Closes connections when they have been idle for too long, until none is left.
     async fn close_idle(pool: Weak<ConnectionPool>) {
         loop {
             let next = match pool.upgrade() {
@@ -103,8 +105,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes connections that were idle for too long at `now`. Answers when the next one is to be
-    /// closed; `None` if none is left, which ends [`ConnectionPool::close_idle`].
+    /// Closes the connections that have been idle for too long at `now`. Answers when the next one
+    /// expires; `None` if none is left, which ends [`ConnectionPool::close_idle`].
     fn close_expired(&self, now: Instant) -> Option<Instant> {
         let mut state = lock(&self.state);
         while let Some(oldest) = state.idle.front() {
@@ -119,8 +121,8 @@ impl ConnectionPool {
     }
 }
 
-/// Locks a mutex, even a poisoned one: what these mutexes guard is consistent after each single
-/// change, so a panic between two changes does no harm.
+/// Locks a mutex, even a poisoned one: what the mutexes of this module and of `resolve` guard is
+/// consistent after each single change, so a panic between two changes does no harm.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

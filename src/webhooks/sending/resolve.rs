@@ -1,10 +1,11 @@
 //! Resolves names through the system. A name has at most one look-up at a time. Names that fail
-//! leave room for the look-ups of others.
+//! leave room for the look-ups of other names.
 //!
-//! `getaddrinfo` cannot be interrupted. A look-up occupies a thread of the runtime's blocking pool
-//! until the system gives up. If the name server is silent, that is long after the attempt gave up.
-//! So each look-up needs a permit. Names that lately failed or did not answer share half of the
-//! permits. Names that lately resolved have more permits, which no other name can take.
+//! The system's `getaddrinfo` cannot be interrupted. A look-up occupies a thread of the runtime's
+//! blocking pool until the system gives up. If the name server is silent, that is long after the
+//! attempt gave up. So each look-up needs a permit. New look-ups of names that lately failed or did
+//! not answer can take only half of the permits. Names that lately resolved have additional permits
+//! of their own.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,21 +21,21 @@ use tokio::time::{Instant, timeout};
 
 use super::pool::lock;
 
-/// Names in each of `good`, `proven` and `bad` of [`KnownNames`].
+/// The most names in each of `good`, `proven` and `bad` of [`KnownNames`].
 const NAMES_MAX: usize = 1024;
-/// Names being resolved at the same time.
+/// Permits for names of any kind: how many look-ups run at the same time, at most.
 const RESOLVING_MAX: usize = 64;
-/// How many of these may be names that are known to be bad.
+/// How many of these permits may go to names that were bad before their look-up.
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;
 /// Additional permits, only for names that resolved lately.
 const RESOLVING_PROVEN_MAX: usize = 16;
-/// How long a name that resolved may use those permits. A failure takes them away for
-/// [`BAD_DURATION`] only: after an outage of the name server, all names have failed.
+/// How long a name may use the additional permits after it resolved. A failure takes them away for
+/// [`BAD_DURATION`] only, because after an outage of the name server all names have failed.
 const PROVEN_DURATION: Duration = Duration::from_secs(24 * 3_600);
 /// How long a name counts as bad after it failed or did not answer in time.
 const BAD_DURATION: Duration = Duration::from_secs(600);
-/// How long a name that failed is not looked up again: shorter than the first pause between
-/// attempts.
+/// How long a name is not looked up again after it failed: less than the first pause between
+/// attempts of a delivery.
 const FAILED_DURATION: Duration = Duration::from_secs(2);
 
 /// Every address of a name; `None` if it has none or the look-up failed.
@@ -50,7 +51,7 @@ struct ResolverState {
     look_up: ResolveName,
     /// How long addresses are reused.
     good_duration: Duration,
-    /// After this time without an answer a name counts as bad.
+    /// A name whose look-up has no answer after this time counts as bad.
     silence_duration: Duration,
     names: Mutex<KnownNames>,
     permits: Arc<Semaphore>,
@@ -58,7 +59,7 @@ struct ResolverState {
     permits_proven: Arc<Semaphore>,
 }
 
-/// What is known of a name before it is looked up.
+/// What earlier look-ups have shown of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NameHistory {
     /// The name resolved in the last [`PROVEN_DURATION`], and is not bad.
@@ -73,9 +74,9 @@ enum NameHistory {
 struct KnownNames {
     /// Addresses, with the time at which they were resolved.
     good: HashMap<String, (Arc<[IpAddr]>, Instant)>,
-    /// When each was last resolved.
+    /// When each name last resolved.
     proven: HashMap<String, Instant>,
-    /// When each was last found to be bad.
+    /// When each name was last found to be bad.
     bad: HashMap<String, Instant>,
     /// Names whose look-up runs, and names for which an attempt waits for a permit.
     pending: HashMap<String, watch::Receiver<Option<ResolvedAddresses>>>,
@@ -99,8 +100,8 @@ struct NameQuery {
 }
 
 impl Resolver {
-    /// A resolver that reuses addresses for `good_duration`. A name that does not answer within
-    /// `silence_duration` counts as bad.
+    /// A resolver that reuses addresses for `good_duration`. A name whose look-up has no answer
+    /// after `silence_duration` counts as bad.
     pub(super) fn new(good_duration: Duration, silence_duration: Duration) -> Resolver {
         Resolver::with_look_up(
             Box::new(|name| ask_system(name).boxed()),
@@ -131,7 +132,8 @@ impl Resolver {
     }
 
     /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4;
-    /// `None` if there is none. Takes as long as the system takes; to give up, drop the future.
+    /// `None` if it has none or the look-up failed, now or a moment ago. This can take as long as
+    /// the system takes; to give up, drop the future.
     pub(super) async fn resolve(&self, name: &str) -> ResolvedAddresses {
         loop {
             let mut receiver = match self.step(name, Instant::now()) {
@@ -140,16 +142,16 @@ impl Resolver {
                 ResolveStep::Ask { query, history } => {
                     let receiver = query.answer_sender.subscribe();
                     let (permit, permit_bad) = self.state.take_permits(history).await?;
-                    // In a task of its own, so that the permit is held as long as the thread is in
-                    // use, even if the attempt stops waiting.
+                    // In a task of its own, so that it holds the permit as long as it occupies the
+                    // thread, even if the attempt stops waiting.
                     tokio::spawn(query.run(permit, permit_bad));
                     receiver
                 }
             };
             let answer =
                 receiver.wait_for(Option::is_some).await.map(|answer| answer.clone().flatten());
-            // Without an answer, the attempt that asked gave up before it had a permit. Then this
-            // one tries again.
+            // Without an answer, the attempt that was to look the name up gave up before it had a
+            // permit. Then this attempt tries again.
             if let Ok(answer) = answer {
                 return answer;
             }
@@ -199,8 +201,8 @@ impl NameQuery {
                 if permit_bad.is_some() {
                     look_up.await
                 } else {
-                    // The name counts as bad now, so the look-up takes one of the bad names'
-                    // permits as soon as one is free.
+                    // The name counts as bad from now on, so the look-up also takes one of the bad
+                    // names' permits as soon as one is free.
                     tokio::select! {
                         looked_up = &mut look_up => looked_up,
                         _permit_bad = state.permits_bad.clone().acquire_owned() => look_up.await,
@@ -222,8 +224,7 @@ impl Drop for NameQuery {
 }
 
 impl ResolverState {
-    /// Waits for a name's permit. A name that is known to be bad also needs one of the bad names'
-    /// permits.
+    /// Waits for a name's permit. A bad name also needs one of the bad names' permits.
     async fn take_permits(
         &self,
         history: NameHistory,
@@ -244,7 +245,7 @@ impl ResolverState {
     }
 
     /// Remembers the result of a look-up, unless there is no room even after old entries were
-    /// dropped.
+    /// dropped. Without addresses, the name counts as bad.
     fn learn(&self, name: &str, addresses: Option<&Arc<[IpAddr]>>, now: Instant) {
         let mut names = lock(&self.names);
         let KnownNames { good, proven, bad, .. } = &mut *names;

@@ -5,13 +5,13 @@ use futures_util::future::join_all;
 
 use super::*;
 
-/// After this time without an answer a name counts as bad.
+/// A name whose look-up has no answer after this time counts as bad.
 const SILENCE: Duration = Duration::from_millis(30);
-/// A bound on what must happen soon, far above any pause of a busy machine.
+/// The longest wait for what must happen soon, far above any pause of a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Name servers that do not answer about names that begin with `dead`. Once they are released, they
-/// answer that there are no such names.
+/// Name servers that do not answer about names that begin with `dead` until they are released. Then
+/// they answer that there are no such names. All other names have an address.
 #[derive(Clone)]
 struct Servers {
     begun: Arc<AtomicUsize>,
@@ -71,14 +71,14 @@ fn numbered(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|index| format!("{prefix}-{index}")).collect()
 }
 
-/// Attempts for all names at the same time, each of which gives up after a while; answers how many
-/// got addresses.
+/// Makes an attempt for each name, all at the same time. Each attempt gives up after a while.
+/// Answers how many got addresses.
 async fn attempt_all(resolver: &Resolver, names: &[String]) -> usize {
     let attempts = names.iter().map(|name| timeout(SILENCE * 3, resolver.resolve(name)));
     join_all(attempts).await.into_iter().filter(|answer| matches!(answer, Ok(Some(_)))).count()
 }
 
-/// Makes it look as if names were found to be bad this much earlier.
+/// Makes it look as if all bad names were found to be bad earlier by `duration`.
 fn age_bad_names(resolver: &Resolver, duration: Duration) {
     lock(&resolver.state.names).bad.values_mut().for_each(|found_at| *found_at -= duration);
 }
@@ -110,20 +110,20 @@ async fn names_that_do_not_answer_leave_room_for_others() {
     let (servers, resolver) = Servers::start();
     let dead = numbered("dead", RESOLVING_BAD_MAX);
     for round in 0..4 {
-        // However often they are attempted, each has one permit.
+        // However many attempts there are for a name, its one look-up goes on.
         assert_eq!(attempt_all(&resolver, &dead).await, 0);
         servers.until_running(RESOLVING_BAD_MAX).await;
         assert_eq!(servers.begun(), RESOLVING_BAD_MAX + round);
         assert!(resolver.resolve(&format!("alive-{round}")).await.is_some());
     }
-    // They hold the permits of bad names: a name that failed earlier waits for one, and a name of
-    // which nothing is known does not.
+    // The dead names hold all permits of bad names. A name that failed earlier waits for one of
+    // these, and a name of which nothing is known does not.
     resolver.state.learn("dead-again", None, Instant::now() - FAILED_DURATION);
     let begun = servers.begun();
     assert_eq!(attempt_all(&resolver, &["dead-again".into()]).await, 0);
     assert_eq!(servers.begun(), begun);
     assert!(resolver.resolve("alive").await.is_some());
-    // Once the look-ups of bad names have ended, it gets its permit.
+    // Once the look-ups of the dead names have ended, `dead-again` gets its permit.
     servers.are_released.send_replace(true);
     servers.until_running(0).await;
     assert_eq!((resolver.resolve("dead-again").await, servers.begun()), (None, begun + 2));
@@ -159,8 +159,8 @@ async fn names_that_failed_share_half_of_the_permits() {
     assert!(!lock(&resolver.state.names).bad.contains_key("alive"));
 }
 
-/// New names that never resolve take every permit that unknown names can have; names that resolved
-/// an hour ago still resolve.
+/// New names that never resolve take every permit that unknown names can have. Names that resolved
+/// an hour ago resolve all the same.
 #[tokio::test]
 async fn names_that_resolved_lately_have_permits_of_their_own() {
     let (servers, resolver) = Servers::start();
@@ -181,7 +181,7 @@ async fn names_that_resolved_lately_have_permits_of_their_own() {
     servers.are_released.send_replace(true);
 }
 
-/// A failure counts for a while only, because each name fails when the name server does.
+/// A failure counts for a while only, because all names fail when the name server does.
 #[tokio::test]
 async fn a_name_that_resolved_within_a_day_is_proven_again_some_time_after_it_failed() {
     let (_, resolver) = Servers::start();

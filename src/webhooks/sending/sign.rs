@@ -27,14 +27,15 @@ pub fn secret_text(random: [u8; SECRET_BYTES]) -> String {
 /// The value of `Webhook-Signature` for one attempt: for each secret two `v1,` entries, all
 /// separated by single spaces, in the order of `secrets`.
 ///
-/// An entry is the base64 of HMAC-SHA256 (RFC 2104) over `{id}.{timestamp_seconds}.{body}`. The
-/// first of a pair is keyed with the secret's text verbatim, as docs/guides/webhooks.md says.
-/// The second is keyed with the bytes that the base64 after `whsec_` stands for, as the Standard
-/// Webhooks libraries verify. A secret whose text is not base64 gets the first only.
+/// An entry is `v1,` and the base64 of HMAC-SHA256 (RFC 2104) over
+/// `{id}.{timestamp_seconds}.{body}`. The key of a pair's first entry is the secret's whole text,
+/// as docs/guides/webhooks.md says. The key of the second is the bytes that the base64 after
+/// `whsec_` stands for, as the libraries of Standard Webhooks verify it. A secret with no valid
+/// base64 after `whsec_` gets the first entry only.
 ///
-/// `id` goes into `Webhook-Id` and must hold no `.`; `timestamp_seconds` (Unix time) goes into
-/// `Webhook-Timestamp` and must be that of this attempt, as receivers refuse one that is more than
-/// 300 s off; `body` is the exact bytes on the wire.
+/// `id` is the value of `Webhook-Id`, and contains no `.`. `timestamp_seconds` is the value of
+/// `Webhook-Timestamp`, in Unix seconds. It should be the time of this attempt, because receivers
+/// refuse a timestamp that is more than 300 s off. `body` has the bytes as they are sent.
 pub fn signature_header(secrets: &[&str], id: &str, timestamp_seconds: i64, body: &[u8]) -> String {
     let entry_characters = ENTRY_VERSION.len() + DIGEST_CHARACTERS + 1;
     let mut header = String::with_capacity(secrets.len() * 2 * entry_characters);
@@ -79,8 +80,8 @@ mod tests {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
     }
 
-    /// HMAC-SHA256 from its definition (RFC 2104 section 2), so that the test does not lean on the
-    /// crate under use.
+    /// HMAC-SHA256 from its definition (RFC 2104 section 2), so that the tests do not compare the
+    /// crate `hmac` with itself.
     fn hmac_by_definition(key: &[u8], message: &[u8]) -> Vec<u8> {
         let mut block = [0_u8; 64];
         if key.len() > block.len() {
@@ -94,8 +95,8 @@ mod tests {
         Sha256::digest([outer_pad.as_slice(), inner.as_slice()].concat()).to_vec()
     }
 
-    /// The steps of "The signature" in docs/guides/webhooks.md, as a receiver would write them;
-    /// returns the HTTP status it answers.
+    /// The steps of "The signature" in docs/guides/webhooks.md, as a receiver would write them.
+    /// Answers the HTTP status that the receiver answers.
     fn receiver_status(
         secret: &str,
         id: &str,
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specified_check_accepts_and_refuses_changes() {
+    fn the_check_in_the_guide_accepts_a_delivery_and_refuses_changes() {
         let (secret, other) = (secret(1), secret(2));
         let header = signature_header(&[&secret], ID, 1_764_000_000, BODY);
         let check = |secret: &str, id: &str, timestamp: &str, body: &[u8], now: i64| {
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn stock_library_accepts_both_readings_of_every_secret() {
+    fn the_library_of_standard_webhooks_accepts_both_keys_of_every_secret() {
         let (current, previous) = (secret(3), secret(4));
         let now_seconds = now_seconds();
         let header = signature_header(&[&current, &previous], ID, now_seconds, BODY);

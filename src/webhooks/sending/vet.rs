@@ -1,5 +1,5 @@
-//! Judges webhook addresses: the form of a URL when it is registered, and every IP address before
-//! a connection to it is opened, so that no delivery reaches an inner network.
+//! Judges webhook addresses: the form of a URL when it is registered and when it is used, and every
+//! IP address before a connection to it is opened. So no delivery reaches an inner network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -20,22 +20,22 @@ pub const LABEL_CHARACTERS_MAX: usize = 63;
 /// The one name that counts as loopback where loopback is allowed (RFC 6761 section 6.3).
 const LOOPBACK_NAME: &str = "localhost";
 
-/// Names below this suffix are loopback by RFC 6761 section 6.3; no public receiver has one.
+/// Names with this suffix are loopback by RFC 6761 section 6.3. No public receiver has one.
 const LOOPBACK_SUFFIX: &str = ".localhost";
 
-/// How a receiver without a public address gets events.
+/// Tells a caller how a receiver without a public address gets events.
 const LISTEN: &str = "For a receiver on your own machine, hundi listen --forward-to fetches the \
     events: see /docs/receivers.";
 
 /// What the mode and the operator permit beyond public https addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UrlPolicy {
-    /// Permits http and https to 127.0.0.0/8, ::1 and `localhost`; to be set only in test mode
-    /// and only when the operator allows it.
+    /// Permits http and https to 127.0.0.0/8, ::1 and `localhost`. Set it only in test mode, and
+    /// only if the operator allows it.
     pub loopback_allowed: bool,
 }
 
-/// Why a webhook URL is refused; the text tells the caller what to do.
+/// Why a webhook URL is refused. The text tells the caller what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// Longer than [`URL_CHARACTERS_MAX`] as given or once normalised.
@@ -65,13 +65,15 @@ pub enum UrlError {
     /// A host name longer than [`HOST_CHARACTERS_MAX`].
     #[error("Use a host name of at most {HOST_CHARACTERS_MAX} characters.")]
     HostTooLong,
-    /// A host name with an empty or overlong label or a character that names do not have.
+    /// A host name with an empty label, a label longer than [`LABEL_CHARACTERS_MAX`], or a
+    /// character that names do not have.
     #[error("Use a host name whose labels are 1 to 63 letters, digits, hyphens or underscores.")]
     HostInvalid,
     /// Port 0.
     #[error("Use a port from 1 to 65535, or none.")]
     PortZero,
-    /// A host that is certain to be no public address.
+    /// A host that cannot be public: an address that is not global unicast, or a name below
+    /// `localhost`.
     #[error(
         "Use a host with a public address, such as https://example.com/webhooks: this one is \
          local, private or reserved. {LISTEN}"
@@ -89,9 +91,9 @@ pub enum UrlError {
 /// The host of a webhook URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookHost {
-    /// A name in ASCII (punycode where needed), lower case, without a trailing dot; not resolved.
+    /// A name in ASCII (punycode where needed), in lower case, without a trailing dot.
     Name(String),
-    /// An IP literal that [`parse_url`] found acceptable under its policy.
+    /// An IP literal that the policy of [`parse_url`] allowed.
     Address(IpAddr),
 }
 
@@ -114,28 +116,27 @@ impl WebhookUrl {
         &self.text
     }
 
-    /// Whether the scheme is https; otherwise it is http to a loopback host.
+    /// Whether the scheme is https; otherwise it is http, to a loopback host.
     pub fn is_https(&self) -> bool {
         self.https
     }
 
-    /// The host, a name or an IP literal.
     pub fn host(&self) -> &WebhookHost {
         &self.host
     }
 
-    /// The port to connect to, the scheme's own where the URL names none; never 0.
+    /// The port to connect to; the scheme's default if the URL names none. Never 0.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `scheme://host:port` with the port always written: equal for URLs that may share a
+    /// `scheme://host:port`, always with the port. Only URLs with the same origin may share a
     /// connection (RFC 9110 section 4.3.1).
     pub fn origin(&self) -> &Arc<str> {
         &self.origin
     }
 
-    /// The value of the `Host` header (RFC 9110 section 7.2): no port where it is the scheme's own.
+    /// The value of the `Host` header (RFC 9110 section 7.2), without the scheme's default port.
     pub fn authority(&self) -> &HeaderValue {
         &self.authority
     }
@@ -146,8 +147,9 @@ impl WebhookUrl {
     }
 }
 
-/// Judges a URL that is to be registered, like [`parse_url`], and refuses a backslash: another
-/// reader of the same text could see another host. URLs that were registered earlier stay usable.
+/// Judges a URL that is to be registered. Like [`parse_url`], but it also refuses a backslash,
+/// because another reader of the same text could see another host. [`parse_url`] still accepts a
+/// URL with a backslash that was registered before this rule.
 pub fn parse_new_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlError> {
     if text.contains('\\') {
         return Err(UrlError::Backslash);
@@ -157,15 +159,15 @@ pub fn parse_new_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlErr
 
 /// Judges the form of a webhook URL and takes it apart.
 ///
-/// The WHATWG rules apply first, so that `0x7f.1`, `2130706433` and `0177.0.0.1` are the IP address
-/// they stand for and a name in Unicode is its punycode. Names are not resolved: each attempt does
-/// that and judges every address again.
+/// The WHATWG rules apply first. So `0x7f.1`, `2130706433` and `0177.0.0.1` become the IP address
+/// that they stand for, and a name in Unicode becomes its punycode. Names are not resolved here:
+/// attempts resolve them, and judge every address.
 pub fn parse_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlError> {
     if text.chars().nth(URL_CHARACTERS_MAX).is_some() {
         return Err(UrlError::TooLong);
     }
-    // The WHATWG parser drops tabs and line ends silently, and another reader of the same text
-    // could then see another host.
+    // The WHATWG parser drops tabs and line ends silently, so another reader of the same text could
+    // see another host.
     if text.contains(|character: char| character.is_whitespace() || character.is_control()) {
         return Err(UrlError::Malformed);
     }
@@ -176,7 +178,7 @@ pub fn parse_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlError> 
     if !matches!(url.scheme(), "http" | "https") {
         return Err(UrlError::SchemeNotHttps);
     }
-    // The parser forgets user information that is empty.
+    // The parser drops empty user information, so the text itself is searched for an `@`.
     let after_scheme =
         text.split_once(':').map_or("", |(_, rest)| rest.trim_start_matches(['/', '\\']));
     let authority = after_scheme.split(['/', '\\', '?', '#']).next().unwrap_or_default();
@@ -225,8 +227,8 @@ pub fn parse_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlError> 
     })
 }
 
-/// `example.com.` and `example.com` are one host, but only the latter matches a certificate
-/// (RFC 6066 section 3).
+/// Removes a dot at the end of the host. `example.com.` and `example.com` are one host, but only
+/// the second matches a certificate (RFC 6066 section 3).
 fn strip_trailing_dot(url: &mut Url) -> Result<(), UrlError> {
     let Some(stripped) = url.host_str().and_then(|host| host.strip_suffix('.')) else {
         return Ok(());
@@ -264,7 +266,7 @@ fn is_loopback_host(host: &WebhookHost) -> bool {
     }
 }
 
-/// Whether the host can be public as far as its text tells.
+/// Whether the host can be public, as far as its text tells.
 fn may_be_public(host: &WebhookHost) -> bool {
     match host {
         WebhookHost::Name(name) => name != LOOPBACK_NAME && !name.ends_with(LOOPBACK_SUFFIX),
@@ -272,8 +274,8 @@ fn may_be_public(host: &WebhookHost) -> bool {
     }
 }
 
-/// Whether the address is in 127.0.0.0/8 (RFC 1122 section 3.2.1.3), is ::1 (RFC 4291 section
-/// 2.5.3), or is the IPv4-mapped form of the former.
+/// Whether the address is in 127.0.0.0/8 (RFC 1122 section 3.2.1.3) or the IPv4-mapped form of such
+/// an address, or is ::1 (RFC 4291 section 2.5.3).
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -289,9 +291,10 @@ const IPV4_REFUSED: [(Ipv4Addr, u32); 17] = [
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     // Loopback, RFC 1122 section 3.2.1.3.
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Azure's platform endpoint: a public number that answers only inside its virtual networks.
+    // Azure's platform endpoint: an address outside the private blocks that answers only inside
+    // Azure's virtual networks.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
-    // Link-local, RFC 3927; holds 169.254.169.254, where clouds serve machine credentials.
+    // Link-local, RFC 3927. It contains 169.254.169.254, where clouds serve machine credentials.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
     // Private use, RFC 1918.
     (Ipv4Addr::new(172, 16, 0, 0), 12),
@@ -317,18 +320,18 @@ const IPV4_REFUSED: [(Ipv4Addr, u32); 17] = [
     (Ipv4Addr::new(255, 255, 255, 255), 32),
 ];
 
-/// All IPv6 global unicast that IANA has given out (RFC 3587 section 2 and the IANA registry of
-/// IPv6 global unicast assignments). What is outside needs no row in [`IPV6_REFUSED`]: ::/8, the
-/// discard prefix 100::/64, local-use NAT64 64:ff9b:1::/48, SRv6 5f00::/16, unique local fc00::/7
-/// with the metadata address fd00:ec2::254, link-local fe80::/10, site-local fec0::/10 and
-/// multicast ff00::/8.
+/// The block in which all IPv6 global unicast addresses are that IANA has given out (RFC 3587
+/// section 2 and the IANA registry of IPv6 global unicast assignments). Blocks outside it need no
+/// row in [`IPV6_REFUSED`]: ::/8, the discard prefix 100::/64, local-use NAT64 64:ff9b:1::/48, SRv6
+/// 5f00::/16, unique local fc00::/7 with the metadata address fd00:ec2::254, link-local fe80::/10,
+/// site-local fec0::/10 and multicast ff00::/8.
 const IPV6_GLOBAL: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Blocks inside [`IPV6_GLOBAL`] that are never a public receiver: first address and prefix length
 /// in bits.
 const IPV6_REFUSED: [(Ipv6Addr, u32); 4] = [
-    // IETF protocol assignments, RFC 2928; Teredo 2001::/32 (RFC 4380), which hides an IPv4
-    // address, is inside.
+    // IETF protocol assignments, RFC 2928. It contains Teredo 2001::/32 (RFC 4380), whose addresses
+    // stand for IPv4 addresses.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     // Documentation, RFC 3849.
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -341,13 +344,13 @@ const IPV6_REFUSED: [(Ipv6Addr, u32); 4] = [
 /// The well-known NAT64 prefix (RFC 6052 section 2.1): the last 32 bits are an IPv4 address.
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Whether a webhook may be sent to this address: global unicast and nothing else, strictly. An
-/// IPv4-mapped (RFC 4291 section 2.5.5.2) or NAT64 address is judged as the IPv4 address inside.
+/// Whether the address is global unicast, so that a webhook may be sent to it. An IPv4-mapped
+/// address (RFC 4291 section 2.5.5.2) or a NAT64 address is judged by the IPv4 address inside it.
 pub fn is_global_unicast(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_global_unicast_ipv4(address),
         IpAddr::V6(address) if ipv6_in(address, NAT64) => {
-            // The mask leaves exactly the last 32 bits, so the cast loses nothing.
+            // The mask leaves only the last 32 bits, so the cast loses nothing.
             is_global_unicast_ipv4(Ipv4Addr::from_bits((address.to_bits() & 0xffff_ffff) as u32))
         }
         IpAddr::V6(address) => {
@@ -370,8 +373,8 @@ fn ipv6_in(address: Ipv6Addr, (first, prefix_bits): (Ipv6Addr, u32)) -> bool {
     address.to_bits() >> shift_bits == first.to_bits() >> shift_bits
 }
 
-/// Whether the interface identifier has the ISATAP form `[200]:5efe:a.b.c.d` (RFC 5214 section
-/// 6.1): under any prefix it tunnels to the IPv4 address at its end.
+/// Whether the last 64 bits have the ISATAP form `0:5efe:a.b.c.d` or `200:5efe:a.b.c.d` (RFC 5214
+/// section 6.1). Such an address, under any prefix, tunnels to the IPv4 address at its end.
 fn is_isatap(address: Ipv6Addr) -> bool {
     const UNIVERSAL_BIT: u16 = 0x0200;
     let segments = address.segments();

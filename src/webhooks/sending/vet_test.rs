@@ -181,11 +181,12 @@ fn addresses_that_are_accepted() {
     }
 }
 
-/// Compares addresses of every /16, among them the edges of the blocks inside it, with the
-/// registry's blocks written in a second way, through the standard library where it has them.
+/// Judges addresses of every /16 block, among them the first and last of the refused blocks inside
+/// it, and compares the results with the same rules written in a second way. That way uses the
+/// standard library where it knows a block.
 #[test]
-fn every_ipv4_block_of_65536_agrees_with_a_second_writing() {
-    let second = |address: Ipv4Addr| {
+fn every_ipv4_block_of_65536_agrees_with_rules_written_a_second_time() {
+    let is_expected_global = |address: Ipv4Addr| {
         let [first, second, third, _] = address.octets();
         let refused = first == 0
             || address.is_private()
@@ -203,11 +204,11 @@ fn every_ipv4_block_of_65536_agrees_with_a_second_writing() {
         !refused
     };
     for block in 0..=u16::MAX {
-        let [first, second_octet] = block.to_be_bytes();
+        let [first, second] = block.to_be_bytes();
         for third in [0, 1, 2, 3, 98, 99, 100, 101, 112, 113, 114, 129, 255] {
             for fourth in [0, 1, 16, 254, 255] {
-                let address = Ipv4Addr::new(first, second_octet, third, fourth);
-                let expected = second(address);
+                let address = Ipv4Addr::new(first, second, third, fourth);
+                let expected = is_expected_global(address);
                 assert_eq!(is_global_unicast(address.into()), expected, "{address}");
                 let mapped = address.to_ipv6_mapped();
                 assert_eq!(is_global_unicast(mapped.into()), expected, "{mapped}");
@@ -226,7 +227,7 @@ fn every_first_ipv6_segment_is_judged_by_the_assigned_block() {
 }
 
 #[test]
-fn loopback_includes_the_mapped_form_and_no_other_addresses() {
+fn loopback_includes_the_mapped_form_and_nothing_else() {
     for row in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
         assert!(is_loopback(row.parse().unwrap()), "{row}");
     }
@@ -443,8 +444,8 @@ fn the_longest_forms_are_accepted() {
     assert_eq!(fault(&format!("https://{label}.com/"), PUBLIC_ONLY), None);
 }
 
-/// With any printable character in path or query, either the URL is refused or its target can be
-/// sent. So no registered URL fails at delivery time.
+/// With each of these characters in path and query, either the URL is refused or its target can be
+/// sent.
 #[test]
 fn every_character_in_path_and_query_is_sendable() {
     for character in ('!'..='~').chain(['é', '✓', '\u{10ffff}']) {

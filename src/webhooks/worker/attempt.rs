@@ -1,4 +1,4 @@
-//! Makes one attempt in a task of its own, and reports its result.
+//! Makes one attempt in a task of its own, and reports its result to the worker.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::webhooks::sending::sign::{secret_text, signature_header};
 pub(super) enum AttemptReport {
     /// The attempt has been running for longer than [`SLOW_MILLISECONDS`].
     Slow(EndpointId),
-    /// The attempt ended; without a result if a panic of this service ended it.
+    /// The attempt ended; without a result if its task panicked.
     Ended(EndpointId, Option<FinishedAttempt>),
 }
 
@@ -46,13 +46,12 @@ impl EndReporter {
 impl Drop for EndReporter {
     fn drop(&mut self) {
         self.app.metrics.webhook_in_flight(-1);
-        // If the worker is gone, the service has stopped. The delivery is due again when its lease
-        // ends.
+        // If the worker is gone, nobody records the result. The delivery is due again when its
+        // lease ends.
         let _ = self.reports.send(AttemptReport::Ended(self.endpoint_id, self.finished.take()));
     }
 }
 
-/// Makes one attempt in a task of its own.
 pub(super) fn start(
     app: Arc<AppState>,
     client: WebhookClient,
@@ -112,8 +111,8 @@ pub(super) fn start(
     });
 }
 
-/// Makes an attempt, and sends what a chaos profile adds to it. The second value is the HTTP status
-/// of the answer to the addition, if there was one.
+/// Makes an attempt, and also sends what a chaos profile adds. The second value is the HTTP status
+/// of the answer to the addition, if there was an answer.
 async fn attempt_with_attack(
     client: &WebhookClient,
     target: &DeliveryTarget,
@@ -132,7 +131,8 @@ async fn attempt_with_attack(
     }
 }
 
-/// Sends a copy with a wrong signature before the attempt, or the same delivery again after it.
+/// Sends a copy with a wrong signature before the attempt, or, if the attempt succeeds, the same
+/// delivery again after it.
 async fn send_twice(
     client: &WebhookClient,
     target: &DeliveryTarget,
@@ -157,7 +157,7 @@ async fn attempt(
     now_milliseconds: i64,
     is_forged: bool,
 ) -> AttemptOutcome {
-    // The endpoint's owner sees this error in the list of deliveries.
+    // The error tells the endpoint's owner, in the list of deliveries, that the URL is the cause.
     let Some(url) = &target.url else { return not_sent(DeliveryError::AddressRefused) };
     let now_seconds = now_milliseconds.div_euclid(1_000);
     // Every attempt sends the same bytes: the event never changes, and its fields have a fixed

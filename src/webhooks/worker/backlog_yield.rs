@@ -1,12 +1,12 @@
-//! A backlog yields: none of its turns and attempts begins while "the others" work (looks, turns
-//! for endpoints without a backlog, and the sequencer of this node). So these find a processor and
-//! a disk that are free, or free soon.
+//! A backlog yields to "the others": looks, turns for endpoints without a backlog, and the
+//! sequencer of this node. While they work, no turn or attempt of a backlog begins, for up to 20 ms
+//! at a time. So the others find a processor and a disk that are free, or free soon.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The longest time for which a backlog begins nothing, in milliseconds. After it, the backlog may
+/// The longest time for which a backlog begins nothing, in milliseconds. Afterwards the backlog may
 /// begin work for at least as long. So it has half of the time, however busy the others are.
 pub(super) const YIELD_MILLISECONDS_MAX: u64 = 20;
 
@@ -15,15 +15,15 @@ const LATELY_MILLISECONDS: u64 = 1_000;
 
 #[derive(Default)]
 pub(super) struct BacklogYield {
-    /// When the backlog last began to yield; `None` if the others have stopped since.
+    /// When the backlog last began to yield; `None` if the others have stopped working since.
     began: Option<Instant>,
     /// When the others last worked.
     worked: Option<Instant>,
 }
 
 impl BacklogYield {
-    /// Until when the backlog yields if the others go on; `None` if it does not yield. Call this
-    /// whenever the others begin or end their work, and again at the returned moment.
+    /// Until when the backlog yields if the others go on working; `None` if it does not yield. Call
+    /// this whenever the others begin or end their work, and again at the answered moment.
     pub(super) fn until(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
         if !others_work {
             self.began = None;

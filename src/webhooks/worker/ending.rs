@@ -1,5 +1,5 @@
-//! The end of the worker: it gives back claims and leases of queues, and waits for running attempts
-//! and records them.
+//! How the delivery worker stops: it gives back claims, waits for running attempts and records
+//! them, and gives back the leases of queues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,16 @@ use crate::webhooks::deliveries;
 use crate::webhooks::queue_leases;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
-/// How long the worker waits for running attempts at its end, in seconds: a little longer than the
-/// longest attempt takes.
+/// How long a stopping worker waits for steps and attempts that run, in seconds: a little longer
+/// than the longest attempt takes.
 const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 
 impl DeliveryWorker {
-    /// Gives claims back, then waits for running attempts and records them. Once the lease of a
-    /// queue is given back, another node sends all that is not recorded. So it is given back at
-    /// once only if no attempt of the endpoint runs. The other leases are given back when all
-    /// attempts have ended, or when time is up.
+    /// Gives back claims, then waits for running attempts and records them. Once the lease of a
+    /// queue is given back, another node sends all that is not recorded. So the worker gives back
+    /// such a lease before it waits only if no attempt of the endpoint runs. It gives back the
+    /// other leases when all attempts have ended, or when [`STOP_SECONDS_MAX`] are over. A claim
+    /// that cannot be given back ends by itself.
     pub(super) async fn finish(mut self) {
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
         self.handover.close();

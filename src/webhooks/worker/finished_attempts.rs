@@ -1,5 +1,5 @@
-//! Finished attempts that wait to be recorded, in one list for each share, so that a turn takes its
-//! own without going through those of the other share.
+//! Finished attempts that wait to be recorded. There is one list for each share of endpoints, so
+//! that a turn takes the attempts of its share without going through those of the other one.
 
 use std::collections::VecDeque;
 

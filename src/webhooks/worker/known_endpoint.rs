@@ -13,16 +13,16 @@ use crate::webhooks::queue_leases::HeldDeliveries;
 use crate::webhooks::rows::DeliveryId;
 use crate::webhooks::state::EndpointStatus;
 
-/// Attempts that one endpoint has running at the same time.
+/// The most attempts that one endpoint has running at the same time.
 pub(super) const ENDPOINT_RUNNING_MAX: usize = 8;
-/// The same limit for an untried endpoint, and after an attempt that failed slowly.
+/// The same limit for an endpoint that is untried, or whose last attempt failed and was slow.
 pub(super) const ENDPOINT_RUNNING_UNTRIED_MAX: usize = 2;
-/// Failures in a row after which an endpoint is only probed: one attempt at a time.
+/// After this many failures in a row an endpoint is only probed: it gets one attempt at a time.
 pub(super) const PROBED_FAILURES_MIN: i64 = 5;
-/// Taken deliveries that may wait for their attempts, if the endpoint works.
+/// The most deliveries of a reliable endpoint that are taken and wait for their attempts.
 pub(super) const ENDPOINT_TAKEN_MAX: usize = 256;
-/// The same limit for an untried endpoint. For a suspect the worker takes only what it can send at
-/// once: anything more would only wait until its lease ends.
+/// The same limit for an untried endpoint. For a suspect endpoint the worker takes only what it can
+/// send at once, because further deliveries might wait until their claims end.
 pub(super) const ENDPOINT_TAKEN_UNTRIED_MAX: usize = 8;
 
 /// What the last attempts say about an endpoint.
@@ -33,26 +33,26 @@ pub(super) enum Reliability {
     /// Nothing shows yet whether it works: no attempt of this worker has ended or been slow, and
     /// the store counts no failures.
     Untried,
-    /// The last attempt failed or was slow.
+    /// The last attempt failed or was slow, or the store already counted failures when this worker
+    /// first read the endpoint.
     Suspect,
 }
 
-/// A delivery that only this node sends for now: it was claimed, or taken under the lease of its
+/// A delivery that only this node may send for now: it was claimed, or taken under the lease of its
 /// queue.
 pub(super) struct TakenDelivery {
     pub(super) due: DueDelivery,
-    /// When its claim ends, by the store's clock; `None` if it was not claimed, but taken under the
-    /// lease of its queue.
+    /// When its claim ends, by the store's clock; `None` if it was taken under the lease of its
+    /// queue.
     pub(super) lease_ends_milliseconds: Option<i64>,
 }
 
 impl TakenDelivery {
-    /// Whether it was taken under the lease of its queue.
     pub(super) const fn is_under_queue_lease(&self) -> bool {
         self.lease_ends_milliseconds.is_none()
     }
 
-    /// The due time that it has in the store during its attempt, in milliseconds.
+    /// The due time that the delivery has in the store during its attempt, in milliseconds.
     pub(super) fn due_milliseconds(&self) -> i64 {
         self.lease_ends_milliseconds.unwrap_or(self.due.due_milliseconds)
     }
@@ -64,11 +64,11 @@ impl TakenDelivery {
 pub(super) enum Share {
     /// Endpoints without a backlog.
     CaughtUp,
-    /// Endpoints with more due than one turn takes.
+    /// Endpoints with a backlog: more is due than one turn takes.
     Backlog,
 }
 
-/// Whether an endpoint gets one attempt at a time.
+/// Whether an endpoint is only probed: it gets one attempt at a time.
 pub(super) fn is_probed(failures_count: i64, status: EndpointStatus) -> bool {
     failures_count >= PROBED_FAILURES_MIN || status != EndpointStatus::Enabled
 }
@@ -81,7 +81,7 @@ pub(super) struct KnownEndpoint {
     /// When the target becomes too old to begin an attempt with.
     pub(super) target_ends_at: Instant,
     pub(super) reliability: Reliability,
-    /// The last attempt failed slowly.
+    /// The last attempt failed and was slow.
     pub(super) hangs: bool,
     /// Failed attempts since the last success.
     pub(super) failures_count: i64,
@@ -89,7 +89,7 @@ pub(super) struct KnownEndpoint {
     pub(super) taken: VecDeque<TakenDelivery>,
     /// Attempts that run.
     pub(super) running_count: usize,
-    /// The store has due deliveries that are not taken.
+    /// The store may have due deliveries that are not taken.
     pub(super) has_due: bool,
     /// The last read left due deliveries behind, or did not show that there are none. The endpoint
     /// belongs to [`Share::Backlog`].
@@ -98,17 +98,17 @@ pub(super) struct KnownEndpoint {
     /// continues after it. Until PostgreSQL's index is vacuumed, it keeps entries of deliveries
     /// that are no longer due, and a turn that began at the first would walk over all of them.
     pub(super) last_read: Option<(i64, DeliveryId)>,
-    /// When the backlog is read from its beginning again, so that what became due there meanwhile
-    /// does not wait for the backlog's end.
+    /// When a turn reads the backlog from its beginning again, so that what became due in front of
+    /// `last_read` meanwhile does not wait for the backlog's end.
     pub(super) reads_anew_at: Instant,
     /// When the lease of its queue ends, by the store's clock, if this node has it.
     pub(super) queue_lease_ends_milliseconds: Option<i64>,
-    /// Deliveries that were taken under that lease and are not recorded yet.
+    /// Deliveries that were taken under that lease and whose attempts are not recorded yet.
     pub(super) held: HeldDeliveries,
-    /// Nothing is taken before this moment, because an attempt failed. A success ends the rest.
+    /// Nothing is taken before this moment, because a probe failed. A success ends this pause.
     pub(super) rests_until: Instant,
-    /// Nothing is taken before this moment either, whatever attempts bring: rows of the endpoint
-    /// could not be read, or another node has the lease of its queue.
+    /// Nothing is taken before this moment either, even if an attempt succeeds: rows of the
+    /// endpoint could not be read, or another node has the lease of its queue.
     pub(super) left_alone_until: Instant,
     /// It is in `Scheduler::due_endpoints`.
     pub(super) is_due_listed: bool,
@@ -154,19 +154,19 @@ impl KnownEndpoint {
         )
     }
 
-    /// Whether nothing is lost when the scheduler forgets it.
+    /// Whether the scheduler may forget the endpoint.
     pub(super) fn is_idle(&self) -> bool {
         let has_lease = self.queue_lease_ends_milliseconds.is_some();
         self.taken.is_empty() && self.running_count == 0 && !self.has_due && !has_lease
     }
 
-    /// Whether the endpoint works, so that its backlog may be sent under a lease of its queue.
+    /// Whether a backlog of the endpoint may be sent under a lease of its queue.
     pub(super) fn may_lease(&self) -> bool {
         self.reliability == Reliability::Reliable && !self.is_probed()
     }
 
-    /// Forgets the lease of the queue and what was taken under it. Answers how many of these
-    /// deliveries were not sent yet.
+    /// Forgets the lease of the queue and the deliveries that were taken under it. Answers how many
+    /// of these were not sent yet.
     pub(super) fn lose_lease(&mut self) -> usize {
         let count_before = self.taken.len();
         self.taken.retain(|taken| taken.lease_ends_milliseconds.is_some());
@@ -175,7 +175,8 @@ impl KnownEndpoint {
         count_before - self.taken.len()
     }
 
-    /// When the lease of the next delivery ends, by the store's clock; `None` if none is taken.
+    /// When the claim of the next delivery ends, or the lease under which it was taken, by the
+    /// store's clock; `None` if no delivery is taken.
     pub(super) fn next_lease_ends_milliseconds(&self) -> Option<i64> {
         let own = self.taken.front()?.lease_ends_milliseconds;
         Some(own.or(self.queue_lease_ends_milliseconds).unwrap_or(i64::MIN))
@@ -216,7 +217,7 @@ impl KnownEndpoint {
     }
 
     /// How many deliveries the sequencer may hand over: as many as can be sent at once, if the
-    /// endpoint works and no other delivery of it is known to be due. `None` if none.
+    /// endpoint works and no other delivery to it is known to be due. `None` if none may be.
     pub(super) fn offer(&self, now: Instant) -> Option<Offer> {
         let version = self.target.as_ref()?.version;
         let works = self.reliability == Reliability::Reliable && !self.is_probed();

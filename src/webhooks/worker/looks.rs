@@ -1,5 +1,6 @@
 //! When the worker looks for endpoints with due deliveries, and how far one look goes. A look finds
-//! what no commit of this node named: deliveries whose time has come, and those of other nodes.
+//! endpoints that no commit of this node has named: those whose time has come, and those that other
+//! nodes have made due.
 
 use std::time::Duration;
 
@@ -7,26 +8,29 @@ use tokio::time::Instant;
 
 use crate::webhooks::rows::DueQueue;
 
-/// Endpoints that one look finds.
+/// The most endpoints that one look finds.
 pub(super) const LOOKED_MAX: i64 = 10_000;
-/// The longest time without a look, and how far into the future a look reads, in milliseconds.
+/// The longest pause before the next look, and how far into the future a look reads, in
+/// milliseconds.
 pub(super) const LOOK_MILLISECONDS_MAX: u64 = 1_000;
-/// The time from a turn that found nothing more due to the next look, in milliseconds.
+/// The longest pause before the next look after a turn that found nothing more due for an endpoint,
+/// in milliseconds.
 const LOOK_AGAIN_MILLISECONDS: u64 = 20;
-/// By how much a look overlaps what the last one read, in milliseconds: longer than it takes until
-/// a commit is visible.
+/// By how much a look overlaps what the last one read, in milliseconds. When a transaction commits,
+/// a look may already have passed the due time that the transaction wrote.
 const LOOK_OVERLAP_MILLISECONDS: i64 = 5_000;
-/// How often a look reads everything that is due, whatever earlier looks saw, in seconds.
+/// How often a look reads everything that is due, even what earlier looks have read, in seconds.
 const LOOK_FULL_SECONDS: u64 = 30;
 
 pub(super) struct Looks {
-    /// A look is wanted now: something may have become due that only a look finds.
+    /// A look is wanted now, because an endpoint may have become due that only a look finds.
     pub(super) is_woken: bool,
     /// When the next look begins at the latest.
     pub(super) wakes_at: Instant,
-    /// The last step with the store was a look.
+    /// A look has begun, and no turn has gone first since.
     has_just_looked: bool,
-    /// The due time up to which the last look read everything.
+    /// The due time up to which looks have read everything. After a look that found as many as it
+    /// may, this is later by the overlap (see `take`).
     until_milliseconds: i64,
     /// When the next look that reads everything is due.
     fully_at: Instant,
@@ -43,8 +47,8 @@ impl Looks {
         }
     }
 
-    /// Whether a turn comes before the next look. Looks and turns alternate: otherwise a stream of
-    /// commits would leave no time for turns.
+    /// Whether a turn comes before the next look. If both are wanted they alternate: otherwise a
+    /// stream of commits would leave no time for turns.
     pub(super) fn turn_goes_first(&mut self, now: Instant) -> bool {
         self.is_woken |= now >= self.wakes_at;
         let goes_first = !self.is_woken || self.has_just_looked;
@@ -65,8 +69,8 @@ impl Looks {
         self.until_milliseconds.saturating_sub(LOOK_OVERLAP_MILLISECONDS)
     }
 
-    /// Takes what a look found, the earliest first; answers the endpoints that were due when it
-    /// began.
+    /// Takes what a look found, the earliest first. Answers the endpoints that were due when the
+    /// look began.
     pub(super) fn take<'q>(
         &mut self,
         above_milliseconds: i64,
@@ -84,8 +88,8 @@ impl Looks {
             self.wakes_at = self.wakes_at.min(now + Duration::from_millis(ahead_milliseconds));
         }
         if let Some(last) = due.last().filter(|_| due.len() as i64 >= LOOKED_MAX) {
-            // The look found as many as it may, so the next one continues at the last of them. It
-            // may find endpoints that are due in the same millisecond again. `begin` subtracts the
+            // The look found as many as it may, so the next one continues at the last of them, and
+            // may find endpoints again that are due in the same millisecond. `begin` subtracts the
             // overlap, so it is added here.
             let reached = (last.due_milliseconds - 1).max(above_milliseconds.saturating_add(1));
             self.until_milliseconds = reached.saturating_add(LOOK_OVERLAP_MILLISECONDS);
@@ -100,10 +104,10 @@ impl Looks {
         self.is_woken = true;
     }
 
-    /// Requests a look soon, after a turn that found nothing more due for an endpoint. The
-    /// endpoint's next delivery may be due before the next regular look. And a commit may have
-    /// named the endpoint while a backlog's turn ran. The turn had read the store before that
-    /// commit, so its result said wrongly that nothing more was due.
+    /// Requests a look soon, after a turn that found nothing more due for an endpoint. There are
+    /// two reasons. The endpoint's next delivery may be due before the next regular look. And a
+    /// commit may have named the endpoint during a turn for backlogs. If the turn had read the
+    /// store before that commit, its result says wrongly that nothing more is due.
     pub(super) fn soon(&mut self, now: Instant) {
         self.wakes_at = self.wakes_at.min(now + Duration::from_millis(LOOK_AGAIN_MILLISECONDS));
     }
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_look_goes_on_where_it_ended() {
+    fn a_look_that_found_as_many_as_it_may_is_continued_at_once() {
         let now = Instant::now();
         let mut looks = Looks::new(now);
         looks.begin(now);

@@ -1,20 +1,21 @@
-//! Delivers webhooks: finds due deliveries, takes them under a lease, sends them, and records the
-//! results.
+//! The delivery worker: finds due deliveries, takes them, sends them, and records the results.
 //!
 //! One task owns all state. `scheduler` decides what to take and what to send, and `attempt` sends
 //! one delivery to its `target`. The worker uses the store in two kinds of steps. A look (`looks`)
 //! finds endpoints with due deliveries. A turn (`turn`) takes these deliveries and records finished
 //! attempts.
 //!
-//! At most two steps run at the same time, so that a long turn delays nobody else: one turn for
-//! endpoints with a backlog, and one look or turn for all other endpoints. Attempts run meanwhile,
-//! so that commits and attempts do not wait for one another. A backlog yields to "the others"
-//! (`backlog_yield`): looks, turns for endpoints without a backlog, and the sequencer of this node.
+//! At most two steps run at the same time: one turn for endpoints with a backlog, and one look or
+//! turn for all other endpoints. So a long turn for a backlog does not delay the other endpoints.
+//! Attempts run meanwhile, so that commits and attempts do not wait for one another. A backlog
+//! yields to "the others" (`backlog_yield`): looks, turns for endpoints without a backlog, and the
+//! sequencer of this node.
 //!
-//! A delivery is taken in one of two ways. Usually it is claimed: it gets a lease of its own. On
-//! PostgreSQL, deliveries of a backlog are taken under a lease of the endpoint's queue instead
-//! (`queue_leases`). And on PostgreSQL the sequencer of this node hands over deliveries that it
-//! wrote as claimed (`handover`). The worker sends these without a step.
+//! A turn takes a delivery in one of two ways. Usually it claims the delivery: the delivery gets a
+//! lease of its own. On PostgreSQL, if the endpoint works, it takes the deliveries of a backlog
+//! under a lease of the endpoint's queue instead, all but the last part (`queue_leases`). Also on
+//! PostgreSQL, the sequencer of this node hands over deliveries that it wrote as claimed
+//! (`handover`). The worker sends these without a step.
 
 mod attempt;
 mod backlog_yield;
@@ -52,20 +53,19 @@ use looks::{LOOK_MILLISECONDS_MAX, LOOKED_MAX, Looks};
 use scheduler::{RUNNING_MAX, Scheduler};
 use turn::TurnResult;
 
-/// Deliveries that one turn takes at most.
+/// The most deliveries that one turn takes.
 const TAKEN_MAX: usize = 1_024;
-/// Finished attempts that one turn records at most.
+/// The most finished attempts that one turn records.
 const ATTEMPTS_WRITTEN_MAX: usize = 512;
 /// Replaces both limits in a backlog's turn on PostgreSQL, if the others have worked in the last
-/// second. Their statements and commits would have to share processors and the write-ahead log with
-/// a larger turn. On the embedded store one transaction runs at a time, so small turns would only
-/// cost more commits.
+/// second: a larger turn would compete with them for processors and the write-ahead log. On the
+/// embedded store one transaction runs at a time, so small turns would only cost more commits.
 const SMALL_TURN_MAX: usize = 64;
-/// How long no step begins after an error of the store, in milliseconds.
+/// How long no step begins after a step failed, in milliseconds.
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
 
-/// Delivers until `stop`. Then gives back claims that were not sent, and waits for running
-/// attempts. Claims that cannot be given back are due again when their leases end.
+/// Delivers until `stop`. Then gives back the deliveries that are taken and not sent, and waits for
+/// running attempts (see `ending`).
 pub async fn run(
     app: Arc<AppState>,
     client: WebhookClient,
@@ -73,8 +73,8 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     if !app.store.is_shared() {
-        // The database's lock proves that no other server runs, so claims of an earlier run belong
-        // to nobody. On PostgreSQL an earlier process may still send what it claimed.
+        // The database's lock proves that no other server runs, so nobody sends what an earlier run
+        // claimed. On PostgreSQL an earlier process may still send what it claimed.
         match app.store.write(|tx, now| Ok(deliveries::release_abandoned(tx, now)?)).await {
             Ok(0) => {}
             Ok(count) => {
@@ -94,7 +94,8 @@ pub async fn run(
     worker.finish().await;
 }
 
-/// Removes deliveries of deleted endpoints and expired ones, up to `rows_max`; answers how many.
+/// Removes expired deliveries and those of deleted endpoints, up to `rows_max`. Answers how many,
+/// or `rows_max` if there may be more.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let removed = deliveries::purge(tx, now, rows_max)?;
     Ok(removed + deliveries::purge_deleted(tx, rows_max - removed as i64)?)
@@ -102,10 +103,10 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
 
 /// The result of a step.
 enum StepResult {
-    /// A look for due times above `above_milliseconds`.
+    /// A look for queues whose due time is above `above_milliseconds`.
     Looked {
         above_milliseconds: i64,
-        /// When the look began. It also found due times up to [`LOOK_MILLISECONDS_MAX`] later.
+        /// When the look began. It also finds due times up to [`LOOK_MILLISECONDS_MAX`] later.
         began_milliseconds: i64,
         queues: Result<Vec<DueQueue>, OperationError>,
     },
@@ -123,25 +124,25 @@ struct DeliveryWorker {
     handover: Arc<Handover>,
     scheduler: Scheduler,
     finished: FinishedAttempts,
-    /// What running attempts report.
+    /// Brings what running attempts report.
     reports: UnboundedReceiver<AttemptReport>,
-    /// Each attempt gets a copy.
+    /// The other end of `reports`. Each attempt gets a clone.
     reporter: UnboundedSender<AttemptReport>,
     /// A look, or a turn for endpoints without a backlog.
     step: Option<StepFuture>,
     /// A turn for endpoints with a backlog.
     backlog_step: Option<StepFuture>,
-    /// Whether this node's sequencer is at work: then it writes deliveries that backlogs yield to.
+    /// Whether this node's sequencer is at work. Backlogs yield to it.
     sequencing: watch::Receiver<bool>,
     /// Until when backlogs begin nothing; `None` if they do not yield.
     yields_until: Option<Instant>,
-    /// A commit has signalled that deliveries became due.
+    /// A commit has signalled that deliveries became due, and `take_signals` has not noted it yet.
     is_signalled: bool,
     looks: Looks,
-    /// No step begins before this moment, after an error of the store.
+    /// No step begins before this moment, because a step failed.
     rests_until: Instant,
-    /// Set by an error that is not temporary. Then a turn records one attempt and nothing else, so
-    /// that an attempt that cannot be recorded does not block the others.
+    /// Set by an error of a turn that is not temporary. Then a turn records one attempt and does
+    /// nothing else, so that an attempt that cannot be recorded does not block other attempts.
     is_cautious: bool,
     /// The last result of [`DeliveryWorker::milliseconds`].
     clock_milliseconds: i64,
@@ -177,7 +178,7 @@ impl DeliveryWorker {
     async fn work(&mut self, stop: &mut watch::Receiver<bool>) {
         loop {
             if !failpoint("handed_deliveries_wait") && self.take_handed() {
-                // The deliveries that were handed over begin first: backlogs yield to them.
+                // The deliveries that were handed over are sent first: backlogs yield to them.
                 self.scheduler.note_others(true, Instant::now());
                 self.begin_attempts();
             }
@@ -225,7 +226,7 @@ impl DeliveryWorker {
         self.clock_milliseconds
     }
 
-    /// Makes backlogs yield while one of the others works or is about to.
+    /// Makes backlogs yield while one of the others works or is about to work.
     fn note_others(&mut self) {
         let is_sequencing = *self.sequencing.borrow_and_update();
         let is_woken = self.looks.is_woken || self.is_signalled;
@@ -244,9 +245,9 @@ impl DeliveryWorker {
         has_some
     }
 
-    /// Tells the sequencer how many deliveries could be sent at once. There are no new offers while
-    /// a signal about due deliveries waits, because what is handed over would overtake these. While
-    /// the store fails, there is no room at all.
+    /// Tells the sequencer how many deliveries could be sent at once. While a signal about due
+    /// deliveries waits, there are no new offers: what is handed over would overtake those
+    /// deliveries. While the store fails, there is no room at all.
     fn publish_offers(&mut self) {
         let now = Instant::now();
         let store = &self.app.store;
@@ -278,7 +279,7 @@ impl DeliveryWorker {
             return;
         }
         let no_step_runs = self.step.is_none() && self.backlog_step.is_none();
-        // Once nothing waits to be recorded, no attempt can block the others, and the caution ends.
+        // Once no attempt waits to be recorded, none can block the others, and the caution ends.
         if no_step_runs && self.finished.is_empty() {
             self.is_cautious = false;
         }
@@ -303,8 +304,8 @@ impl DeliveryWorker {
     }
 
     /// Notes what commits made due. Do not call this while a turn for endpoints without a backlog
-    /// runs: the turn read the store before some of these commits, and its result would overwrite
-    /// what is noted here.
+    /// runs: the turn may have read the store before such a commit, and its result would then
+    /// overwrite what is noted here.
     fn take_signals(&mut self, now: Instant) {
         if std::mem::take(&mut self.is_signalled) {
             let due = self.app.store.signals.deliveries.take();
@@ -315,7 +316,7 @@ impl DeliveryWorker {
         }
     }
 
-    /// A turn for the endpoints of one share; `None` if there is nothing to do, or they yield.
+    /// A turn for the endpoints of one share; `None` if there is nothing to do, or if they yield.
     fn turn(&mut self, share: Share, now: Instant) -> Option<StepFuture> {
         if self.scheduler.yields(share) {
             return None;
@@ -348,8 +349,8 @@ impl DeliveryWorker {
         }))
     }
 
-    /// Looks for endpoints whose due time has come since the last look. The scheduler remembers
-    /// those found earlier.
+    /// Looks for endpoints whose due time has come since the last look, or comes within
+    /// [`LOOK_MILLISECONDS_MAX`]. The scheduler remembers the endpoints that earlier looks found.
     fn look(&mut self, now: Instant) -> StepFuture {
         let above_milliseconds = self.looks.begin(now);
         let began_milliseconds = self.milliseconds();
@@ -438,7 +439,7 @@ impl DeliveryWorker {
             }
             return;
         }
-        // This turn had only one attempt to record, so that is the one that cannot be recorded.
+        // A cautious turn records only one attempt, so that is the one that cannot be recorded.
         for (endpoint_id, attempt) in finished {
             tracing::error!(%endpoint_id, delivery_id = %attempt.delivery_id, "cannot record a \
              webhook attempt; it is made again");
@@ -446,7 +447,7 @@ impl DeliveryWorker {
         self.note_recorded(finished);
     }
 
-    /// Notes that attempts are recorded, or never will be.
+    /// Notes that attempts are recorded, or that they never will be.
     fn note_recorded(&mut self, finished: &[(EndpointId, FinishedAttempt)]) {
         for (endpoint_id, attempt) in
             finished.iter().filter(|(_, attempt)| attempt.holder.is_some())

@@ -1,4 +1,5 @@
-//! What the scheduler asks of the store about one endpoint, and what the store answers.
+//! What the scheduler asks about one endpoint, what a turn then reads in the store, and what it
+//! writes.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(super) struct TakeRequest {
     /// Only deliveries after this one (due time and identifier), in the order in which they became
     /// due.
     pub(super) after: Option<(i64, DeliveryId)>,
-    /// The target as it was last read, to be used again if the endpoint has not changed.
+    /// The target as it was last read. The turn uses it again if the endpoint has not changed.
     pub(super) known_target: Option<Arc<DeliveryTarget>>,
     /// What this node took under a lease of the queue and has not recorded.
     pub(super) held: HeldDeliveries,
@@ -27,25 +28,26 @@ pub(super) struct TakeRequest {
     pub(super) may_lease: bool,
 }
 
-/// What the store said about one endpoint.
+/// What a turn read about one endpoint.
 pub(super) struct EndpointReading {
     pub(super) endpoint_id: EndpointId,
     /// How many deliveries the request asked for.
     pub(super) requested_count: usize,
-    /// `None` if the endpoint is deleted.
+    /// `None` if the endpoint is deleted, or if `is_broken`.
     pub(super) target: Option<Arc<DeliveryTarget>>,
     /// The endpoint's rows cannot be read, so it is left out for a while.
     pub(super) is_broken: bool,
     pub(super) health: EndpointHealth,
     /// Deliveries to send.
     pub(super) due: Vec<DueDelivery>,
-    /// Nothing else is due but `held`: the read began at the first delivery and reached the last.
+    /// Nothing is due but the deliveries that are listed here: the read began at the first due one
+    /// and reached the last. This says nothing if no deliveries were requested.
     pub(super) is_drained: bool,
     /// The due time and identifier of the last delivery that was read; `None` if nothing is due
     /// after it.
     pub(super) last_read: Option<(i64, DeliveryId)>,
-    /// Due deliveries that become `recorded`, because the endpoint was disabled after their
-    /// schedules began.
+    /// Due deliveries that become `recorded`, because their schedules began before the endpoint was
+    /// disabled.
     pub(super) recorded: Vec<DueDelivery>,
     /// Due deliveries whose event has expired.
     pub(super) expired: Vec<DueDelivery>,
@@ -62,8 +64,8 @@ pub(super) struct EndpointReading {
 /// What a turn wrote about one endpoint.
 #[derive(Clone, Default)]
 pub(super) struct EndpointWrites {
-    /// For each delivery in [`EndpointReading::due`] whether this node took it: claimed it, or has
-    /// it under the lease of the queue.
+    /// For each delivery in [`EndpointReading::due`] whether this node took it, by a claim or under
+    /// the lease of the queue.
     pub(super) taken: Vec<bool>,
     /// When the lease of the queue ends, by the store's clock, if this node has it.
     pub(super) queue_lease_ends_milliseconds: Option<i64>,

@@ -1,7 +1,7 @@
 //! Decides which deliveries are taken and which attempts begin, without a store or a network.
 //!
-//! An endpoint that works may have several attempts running, and further deliveries taken. One that
-//! fails or hangs gets little of both, so that it cannot delay the others.
+//! An endpoint that works may have several attempts running, and further deliveries taken. An
+//! endpoint that fails or hangs gets little of both, so that it cannot delay other endpoints.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,43 +19,42 @@ use crate::webhooks::handover::{HandedDelivery, Offer};
 use crate::webhooks::rows::EndpointId;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
-/// Attempts that run at the same time.
+/// The most attempts that run at the same time.
 pub(super) const RUNNING_MAX: usize = 512;
-/// How many of those attempts may belong to suspect endpoints: those whose last attempt failed or
-/// was slow.
+/// How many of those attempts may belong to suspect endpoints ([`Reliability::Suspect`]).
 pub(super) const RUNNING_SUSPECT_MAX: usize = RUNNING_MAX / 2;
-/// How many of those attempts may belong to suspect and untried endpoints together. The rest is
-/// reserved for endpoints that work.
+/// How many of those attempts may belong to suspect and untried endpoints together
+/// ([`Reliability::Untried`]). The rest is reserved for reliable endpoints.
 pub(super) const RUNNING_UNPROVEN_MAX: usize = RUNNING_MAX / 4 * 3;
 /// The pause after a failed attempt of an endpoint that is only probed (it gets one attempt at a
 /// time), in milliseconds.
 const PROBE_GAP_MILLISECONDS: u64 = 250;
-/// An attempt that runs longer than this makes its endpoint a suspect, in milliseconds.
+/// An attempt that runs longer than this makes its endpoint suspect, in milliseconds.
 pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
 
-/// Deliveries of all endpoints together that are taken and not yet sent.
+/// Turns take no more deliveries while this many of all endpoints together are taken and not yet
+/// sent.
 const TAKEN_TOTAL_MAX: usize = 8_192;
-/// An attempt begins only if at least this much of its lease is left, in milliseconds: the longest
-/// attempt, and time to record it. If a chaos profile sends twice, two long attempts may outlast
-/// the lease. Then the delivery is sent again.
+/// An attempt begins only if at least this much of its lease is left, in milliseconds: enough for
+/// the longest attempt and for recording it. If a chaos profile sends the delivery twice, the lease
+/// may end before the second answer. Then the delivery is sent again.
 const LEASE_LEFT_MILLISECONDS_MIN: i64 = TOTAL_SECONDS_MAX as i64 * 1_000 + 5_000;
 
-/// How long an endpoint's URL, secrets and status are used before they are read again, in
-/// milliseconds.
+/// How long an endpoint's URL, secrets and status (its target) are used before they are read again,
+/// in milliseconds.
 const TARGET_KEPT_MILLISECONDS: u64 = 1_000;
-/// Endpoints that the scheduler remembers.
+/// With this many endpoints known, the scheduler forgets the idle ones before it notes another one
+/// as due.
 const KNOWN_ENDPOINTS_MAX: usize = 20_000;
-/// How long an endpoint with unreadable rows is left out, in seconds.
+/// The pause of an endpoint whose rows cannot be read, in seconds.
 const BROKEN_PAUSE_SECONDS: u64 = 60;
-/// How long turns continue through a backlog before it is read from its beginning again, in
-/// milliseconds.
+/// How long turns continue through a backlog, each where the last one ended, before one begins at
+/// the backlog's beginning again, in milliseconds.
 const BACKLOG_READ_ON_MILLISECONDS: u64 = 1_000;
 
-/// How long this node leaves an endpoint alone after it found that another node has the lease of
-/// the queue, in milliseconds.
+/// The pause of an endpoint whose queue is leased by another node, in milliseconds.
 const EXCLUDED_PAUSE_MILLISECONDS: u64 = 1_000;
 
-/// An attempt that may begin now.
 pub(super) struct AttemptStart {
     pub(super) endpoint_id: EndpointId,
     pub(super) target: Arc<DeliveryTarget>,
@@ -98,12 +97,14 @@ impl RunningAttempts {
 #[derive(Default)]
 pub(super) struct Scheduler {
     pub(super) endpoints: HashMap<EndpointId, KnownEndpoint>,
-    /// Endpoints with due deliveries, in the order in which these are taken.
+    /// Endpoints with due deliveries, in the order in which turns take from them. An endpoint that
+    /// no longer has any is removed when its place comes.
     due_endpoints: VecDeque<EndpointId>,
-    /// Endpoints that may begin an attempt, in the order in which they do.
+    /// Endpoints that may begin an attempt, in the order in which they get their turn.
     ready_endpoints: VecDeque<EndpointId>,
-    /// Endpoints that the next turn reads even if they want no deliveries: their target is too old,
-    /// or the lease of their queue has to be renewed or released.
+    /// Endpoints that the next turn for their share reads even if they want no deliveries: their
+    /// target is too old, the lease of their queue has to be renewed or released, or the turn that
+    /// read them failed.
     pub(super) stale_endpoints: Vec<EndpointId>,
     /// Endpoints whose offer to the sequencer may have changed.
     changed_endpoints: Vec<EndpointId>,
@@ -135,14 +136,15 @@ impl Scheduler {
         self.backlog_yields && share == Share::Backlog
     }
 
-    /// Notes that an endpoint has due deliveries. Ignores the endpoint if too many are known
-    /// already; the next full look finds it again.
+    /// Notes that an endpoint has due deliveries. Ignores the endpoint if too many are known and
+    /// not idle. The next look that reads everything finds it again.
     pub(super) fn note_due(&mut self, endpoint_id: EndpointId, scope: Scope, now: Instant) {
         if self.endpoints.len() >= KNOWN_ENDPOINTS_MAX && !self.endpoints.contains_key(&endpoint_id)
         {
             let idle = self.endpoints.extract_if(|_, endpoint| endpoint.is_idle());
             self.changed_endpoints.extend(idle.map(|(endpoint_id, _)| endpoint_id));
-            // An endpoint that comes back must not be listed twice.
+            // A forgotten endpoint leaves these lists too, so that it is not listed twice when it
+            // comes back.
             self.due_endpoints.retain(|listed| self.endpoints.contains_key(listed));
             self.ready_endpoints.retain(|listed| self.endpoints.contains_key(listed));
             if self.endpoints.len() >= KNOWN_ENDPOINTS_MAX {
@@ -169,9 +171,10 @@ impl Scheduler {
         self.endpoints.get(&endpoint_id).map_or(Share::CaughtUp, KnownEndpoint::share)
     }
 
-    /// What a turn for this share reads next: at most `taken_max` deliveries, from the endpoints
-    /// that want some, one after the other; and the endpoints in `stale_endpoints`. If endpoints
-    /// rest, `wakes_at` becomes the end of the first rest, unless it is earlier already.
+    /// What a turn for this share reads next: at most `taken_max` deliveries in all, of endpoints
+    /// that want some, in their order. The turn also reads the share's endpoints in
+    /// `stale_endpoints`. If endpoints pause, `wakes_at` becomes the end of the first pause, unless
+    /// it is earlier already.
     pub(super) fn take_requests(
         &mut self,
         share: Share,
@@ -227,12 +230,12 @@ impl Scheduler {
         requests
     }
 
-    /// Makes the next turn read these endpoints, because the last one failed.
+    /// Makes the next turn read these endpoints, because the turn that read them failed.
     pub(super) fn read_again(&mut self, endpoint_ids: &[EndpointId]) {
         self.stale_endpoints.extend(endpoint_ids);
     }
 
-    /// Notes what a turn read of one endpoint, and what it wrote.
+    /// Notes what a turn read about one endpoint, and what it wrote.
     pub(super) fn note_reading(
         &mut self,
         reading: &EndpointReading,
@@ -290,8 +293,8 @@ impl Scheduler {
     }
 
     /// Takes deliveries that the sequencer wrote as claimed. The sequencer read each endpoint when
-    /// the delivery's schedule began. If it read the version that is known here, the target counts
-    /// as read at that moment. Otherwise the target is read again before anything is sent.
+    /// the delivery's schedule began. If it found the version that is known here, the target counts
+    /// as read at that moment. Otherwise a turn reads the target before anything is sent.
     pub(super) fn take_handed(
         &mut self,
         handed: Vec<HandedDelivery>,
@@ -332,12 +335,12 @@ impl Scheduler {
         self.changed_endpoints.drain(..).map(offer).collect()
     }
 
-    /// How many more attempts of all endpoints together can begin now.
+    /// How many more attempts can begin now.
     pub(super) fn room_total(&self) -> usize {
         RUNNING_MAX.saturating_sub(self.running.total())
     }
 
-    /// Begins as many attempts as may run, one endpoint after the other.
+    /// Begins as many attempts as may run. The ready endpoints take turns, with one attempt each.
     pub(super) fn begin_attempts(
         &mut self,
         now: Instant,
@@ -370,7 +373,7 @@ impl Scheduler {
                 ends.saturating_sub(now_milliseconds) < LEASE_LEFT_MILLISECONDS_MIN
             });
             if is_under_queue_lease && is_too_late {
-                // The lease of the queue is renewed first.
+                // A turn renews the lease of the queue first.
                 self.stale_endpoints.push(endpoint_id);
                 continue;
             }
@@ -378,7 +381,7 @@ impl Scheduler {
             if let Some(taken) = endpoint.taken.pop_front() {
                 self.taken_count -= 1;
                 list_changed(&mut self.changed_endpoints, endpoint_id, endpoint);
-                // A delivery that waited too long is dropped. It is due again when its lease ends.
+                // A delivery that waited too long is dropped. It is due again when its claim ends.
                 if !is_too_late {
                     endpoint.running_count += 1;
                     *self.running.of(endpoint.reliability) += 1;
@@ -390,7 +393,7 @@ impl Scheduler {
         starts
     }
 
-    /// Makes an endpoint a suspect while one of its attempts still runs: the attempt has taken
+    /// Makes an endpoint suspect because one of its attempts has been running for
     /// [`SLOW_MILLISECONDS`].
     pub(super) fn note_slow_attempt(&mut self, endpoint_id: EndpointId) {
         if let Some(endpoint) = self.endpoints.get_mut(&endpoint_id) {
@@ -399,7 +402,7 @@ impl Scheduler {
         }
     }
 
-    /// Notes that an attempt ended. `finished` is `None` if a panic of this service ended it.
+    /// Notes that an attempt ended. `finished` is `None` if the attempt's task panicked.
     pub(super) fn note_ended_attempt(
         &mut self,
         endpoint_id: EndpointId,
@@ -427,14 +430,14 @@ impl Scheduler {
         }
         if finished.is_none() {
             // Nothing is recorded of this attempt. If it ran under the lease of the queue, its
-            // delivery is still due, and would be left out of each read as long as it is held.
+            // delivery is still due, and as long as it is held no read would find it.
             self.taken_count -= endpoint.lose_lease();
         }
         list_ready(&mut self.ready_endpoints, endpoint_id, endpoint);
     }
 
-    /// Takes out everything that is taken and not sent. Answers the claimed deliveries, each with
-    /// the end of its claim.
+    /// Forgets all deliveries that are taken and not sent. Answers the claimed ones by endpoint,
+    /// each with the end of its claim.
     pub(super) fn drain_taken(&mut self) -> Vec<(EndpointId, Vec<(DueDelivery, i64)>)> {
         self.taken_count = 0;
         self.endpoints

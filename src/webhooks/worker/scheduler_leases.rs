@@ -15,8 +15,8 @@ impl Scheduler {
         }
     }
 
-    /// Forgets the leases of queues that this node has; answers their endpoints. If `idle_only`,
-    /// the leases of endpoints with a running attempt stay.
+    /// Forgets the leases of queues that this node has, and answers their endpoints. With
+    /// `idle_only`, the leases of endpoints with a running attempt stay.
     pub(super) fn drain_leases(&mut self, idle_only: bool) -> Vec<EndpointId> {
         let endpoints = self.endpoints.iter_mut();
         let drained = endpoints.filter(|(_, endpoint)| !idle_only || endpoint.running_count == 0);

@@ -34,7 +34,7 @@ fn outcome(taken: &[bool]) -> EndpointWrites {
 }
 
 #[test]
-fn much_is_taken_of_an_endpoint_that_works_little_of_an_untried_one_and_one_if_it_fails() {
+fn reliable_untried_and_suspect_endpoints_have_different_limits() {
     let now = Instant::now();
     let mut endpoint = endpoint(now);
     assert_eq!(
@@ -81,7 +81,7 @@ fn suspect_and_untried_endpoints_leave_room_for_those_that_work() {
     running.reliable = RUNNING_MAX - running.untried - running.suspect;
     assert!(!running.has_room(Reliability::Reliable));
 
-    // In the other order: untried ones first.
+    // The same with many untried endpoints and few suspect ones.
     let untried = RUNNING_UNPROVEN_MAX - 1;
     let mut running = RunningAttempts { reliable: 0, untried, suspect: 0 };
     assert!(running.has_room(Reliability::Suspect));
@@ -96,7 +96,7 @@ fn suspect_and_untried_endpoints_leave_room_for_those_that_work() {
     assert_eq!((running.reliable, running.untried, running.suspect), (5, 0, 3));
 }
 
-/// Two requests of one turn for one endpoint would take the same deliveries.
+/// If an endpoint were listed twice, two requests of one turn would take the same deliveries.
 #[test]
 fn an_endpoint_that_was_forgotten_is_listed_once_when_it_comes_back() {
     let now = Instant::now();
@@ -140,7 +140,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     scheduler.note_ended_attempt(endpoint_id, None, now);
     assert_eq!(scheduler.running_count(), 0);
 
-    // A claim whose lease would end during the attempt is not sent.
+    // A delivery whose claim would end during the attempt is not sent.
     scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, false, false]), now);
     let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
     assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
@@ -187,8 +187,9 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     assert_eq!(requested(&mut scheduler, Share::Backlog), [behind]);
 }
 
-/// In the index, entries of deliveries that are no longer due stay in front of a backlog, so most
-/// reads do not begin there. One a second does, and so does the read that finds the backlog's end.
+/// Entries of deliveries that are no longer due stay in the index, in front of a backlog. So most
+/// reads continue where the last one ended. One read a second begins at the beginning, and so does
+/// the read after one that has reached the backlog's end.
 #[test]
 fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     let now = Instant::now();
@@ -224,7 +225,6 @@ fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     assert_eq!(scheduler.share_of(endpoint_id), Share::CaughtUp);
 }
 
-/// A turn takes no more than its limit, and the next one continues with the other endpoints.
 #[test]
 fn a_turn_takes_no_more_than_its_limit() {
     let now = Instant::now();
@@ -303,7 +303,7 @@ fn scheduler_with_a_caught_up_endpoint(now: Instant) -> (Scheduler, EndpointId) 
     (scheduler, endpoint_id)
 }
 
-/// Notes a turn that claims this one delivery and finds nothing else.
+/// Notes a turn that claims one delivery, `number`, and finds nothing else due.
 fn read_drained(scheduler: &mut Scheduler, endpoint_id: EndpointId, number: u128, now: Instant) {
     let mut wakes_at = now;
     let mut requests = scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
@@ -315,7 +315,7 @@ fn read_drained(scheduler: &mut Scheduler, endpoint_id: EndpointId, number: u128
     scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true]), now);
 }
 
-/// Begins the one attempt that may begin, which succeeds.
+/// Begins the only attempt that may begin, and lets it succeed.
 fn succeed(scheduler: &mut Scheduler, endpoint_id: EndpointId, now: Instant) {
     let starts = scheduler.begin_attempts(now, 0);
     assert_eq!(starts.len(), 1);
@@ -343,7 +343,7 @@ fn finished(due: &DueDelivery, is_success: bool) -> FinishedAttempt {
     }
 }
 
-/// A delivery that the sequencer wrote as claimed at the time 0, when its endpoint had version 1.
+/// A delivery that the sequencer wrote as claimed at the time 0, when the endpoint had version 1.
 fn handed(endpoint_id: EndpointId, number: u128) -> HandedDelivery {
     let lease_ends_milliseconds = LEASE_MILLISECONDS;
     let due = due(number);
@@ -363,7 +363,7 @@ fn an_endpoint_that_works_and_is_caught_up_is_offered_with_its_room() {
     assert_eq!(scheduler.drain_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX))]);
     assert_eq!(scheduler.drain_offers(now), [], "each change is offered once");
 
-    // What is handed over is sent without a turn, and takes room while it is.
+    // What is handed over is sent without a turn, and takes room until the attempt ends.
     scheduler.take_handed(vec![handed(endpoint_id, 2), handed(endpoint_id, 3)], now, 0);
     let starts = scheduler.begin_attempts(now, 0);
     let numbers: Vec<u128> = starts.iter().map(|start| start.taken.due.id.as_u128()).collect();
@@ -388,17 +388,17 @@ fn an_endpoint_with_something_due_is_not_offered_until_a_turn_has_found_the_last
     scheduler.note_due(endpoint_id, SCOPE, now);
     assert_eq!(scheduler.drain_offers(now), [(endpoint_id, None)]);
     read_drained(&mut scheduler, endpoint_id, 2, now);
-    // One is claimed, so there is less room.
+    // One delivery is claimed, so there is less room.
     assert_eq!(scheduler.drain_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 1))]);
-    // What is handed over is sent after it.
+    // What is handed over is sent after the claimed one.
     scheduler.take_handed(vec![handed(endpoint_id, 3)], now, 0);
     let starts = scheduler.begin_attempts(now, 0);
     let numbers: Vec<u128> = starts.iter().map(|start| start.taken.due.id.as_u128()).collect();
     assert_eq!(numbers, [2, 3]);
 }
 
-/// A delivery that was handed over is sent with the known target if the sequencer read the same
-/// version of the endpoint a moment ago. Otherwise the endpoint is read first.
+/// A delivery that was handed over is sent at once if the sequencer read the known version of the
+/// endpoint a moment ago. Otherwise the endpoint is read first.
 #[test]
 fn a_handed_delivery_is_sent_to_an_endpoint_as_it_was_read_a_moment_ago() {
     let now = Instant::now();
@@ -415,7 +415,7 @@ fn a_handed_delivery_is_sent_to_an_endpoint_as_it_was_read_a_moment_ago() {
     assert_eq!(begun(1, later, kept), 0, "that is too long ago");
     assert_eq!(begun(2, now, 0), 0, "it has changed");
 
-    // An endpoint that is not known is read first too. If it was deleted, nothing is sent.
+    // An endpoint that is not known is also read first. If it was deleted, nothing is sent.
     let mut scheduler = Scheduler::default();
     let endpoint_id = Id::from_u128(8);
     scheduler.take_handed(vec![handed(endpoint_id, 1)], now, 0);
@@ -437,14 +437,15 @@ fn what_was_handed_over_and_is_not_sent_is_given_back() {
     assert_eq!(given_back.len(), 1);
     let (delivery, lease_ends_milliseconds) = &given_back[0].1[0];
     assert_eq!((delivery.id, *lease_ends_milliseconds), (Id::from_u128(2), LEASE_MILLISECONDS));
-    // One whose lease would end during the attempt is not sent either.
+    // A delivery whose claim would end during the attempt is not sent either.
     scheduler.take_handed(vec![handed(endpoint_id, 3)], now, 0);
     let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
     assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
     assert_eq!(scheduler.taken_count, 0);
 }
 
-/// An endpoint that works, with a backlog of which these were taken under the lease of its queue.
+/// A reliable endpoint with a backlog. The deliveries with these numbers were taken under the lease
+/// of its queue.
 fn scheduler_with_a_lease(now: Instant, numbers: &[u128]) -> (Scheduler, EndpointId) {
     let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
     scheduler.leases_queues = true;
@@ -496,7 +497,8 @@ fn what_is_taken_under_the_lease_of_a_queue_is_held_until_it_is_recorded() {
     scheduler.forget_held(endpoint_id, held(2));
     let request = only_request(&mut scheduler, Share::Backlog, now);
     assert_eq!(request.held, [held(3)].into());
-    // The end of the backlog was claimed. Once the last one is recorded, the lease is released.
+    // Nothing else is due. Once the last held delivery is recorded, a turn reads the endpoint to
+    // release the lease.
     let mut reading = leased_reading(&request);
     reading.is_drained = true;
     let keep =
@@ -535,7 +537,7 @@ fn nothing_is_sent_under_a_lease_that_ends_too_soon_or_is_lost() {
     scheduler.note_reading(&reading, 0, &EndpointWrites::default(), now);
     assert!(scheduler.begin_attempts(now, 0).is_empty());
     assert_eq!((scheduler.taken_count, scheduler.drain_taken().len()), (0, 0));
-    // It is left to the other node for a while.
+    // The endpoint is left to the other node for a while.
     let mut wakes_at = now + Duration::from_secs(9);
     let mut count = |at| {
         let requests = scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, at, &mut wakes_at);
@@ -546,7 +548,8 @@ fn nothing_is_sent_under_a_lease_that_ends_too_soon_or_is_lost() {
     assert_eq!(wakes_at, now + pause);
 }
 
-/// An attempt that was under way when its endpoint was left alone says nothing about the reason.
+/// An attempt that was under way when its endpoint was left alone does not change the reason for
+/// that.
 #[test]
 fn a_late_success_does_not_end_the_pause_of_an_endpoint_that_is_left_alone() {
     let now = Instant::now();

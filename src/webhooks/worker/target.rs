@@ -1,4 +1,4 @@
-//! Where deliveries to an endpoint go, and the secrets that sign them.
+//! What an attempt must know of its endpoint: where deliveries go, and the secrets that sign them.
 
 use crate::kernel::{Scope, StoreError};
 use crate::services::Services;
@@ -6,7 +6,7 @@ use crate::webhooks::sending::vet::{self, WebhookUrl};
 use crate::webhooks::state::EndpointStatus;
 use crate::webhooks::{self as endpoints, Endpoint, SigningSecret};
 
-/// What an attempt must know of an endpoint, as it was read a moment ago.
+/// An endpoint as a turn read it a moment ago.
 pub(super) struct DeliveryTarget {
     pub(super) scope: Scope,
     pub(super) version: i64,

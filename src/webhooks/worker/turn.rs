@@ -1,8 +1,6 @@
 //! One turn with the store: reads what is due in a transaction that only reads, then writes
-//! finished attempts and claims in another.
-//!
-//! On a store that several nodes share, deliveries of a backlog are not claimed. The node takes a
-//! lease of the endpoint's queue (`queue_leases`).
+//! finished attempts, claims and leases of queues in another. If there is nothing to write, there
+//! is no second transaction.
 
 use std::sync::Arc;
 
@@ -29,7 +27,7 @@ pub(super) struct TurnResult {
 
 /// What a turn wrote.
 pub(super) struct TurnWrites {
-    /// When its claims end, by the store's clock.
+    /// When the turn's claims end, by the store's clock.
     pub(super) lease_ends_milliseconds: i64,
     /// For each endpoint that was read, in the same order.
     pub(super) by_endpoint: Vec<EndpointWrites>,
@@ -107,7 +105,7 @@ fn read_endpoint(
     now_milliseconds: i64,
 ) -> Result<EndpointReading, StoreError> {
     let mut reading = EndpointReading::empty(request);
-    // On PostgreSQL all three queries are sent together.
+    // On PostgreSQL the announced queries are sent together with that of `rows::find`.
     rows::prefetch_queue(tx, request.endpoint_id)?;
     let range = DueRange {
         endpoint_id: request.endpoint_id,
@@ -143,15 +141,15 @@ fn read_endpoint(
         (reading.is_excluded, reading.is_drained) = (true, false);
         return Ok(reading);
     }
-    // A worker that does not know the endpoint yet asks for several deliveries. If the store says
-    // that the endpoint fails, one attempt is enough.
+    // A worker that does not know the endpoint yet asks for several deliveries. If the store shows
+    // that the endpoint has to be probed, one is enough.
     let is_first_probe =
         request.known_target.is_none() && is_probed(reading.health.failures_count, endpoint.status);
     let count = if is_first_probe { 1 } else { request.count };
     let read = rows::due_in(tx, request.scope, &DueRange { count, ..range })?;
     let is_end = read.last_read.is_none();
-    // Only a read from the beginning shows that nothing else is due. If a read begins elsewhere,
-    // something in front of that place may have become due meanwhile.
+    // Only a read from the beginning shows that nothing else is due. If a read begins elsewhere, a
+    // delivery in front of that place may have become due meanwhile.
     reading.is_drained = is_end && request.after.is_none();
     reading.last_read = read.last_read;
     // The last part of a backlog is claimed, so that the lease can be released as soon as what was
@@ -176,7 +174,7 @@ fn read_endpoint(
 }
 
 /// The writing transaction of a turn: first the finished attempts of each endpoint, in the order in
-/// which they ended, then claims and leases of queues.
+/// which they ended, then leases of queues and claims.
 fn write_all(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -230,7 +228,7 @@ fn write_reading(
     Ok(EndpointWrites { taken, queue_lease_ends_milliseconds })
 }
 
-/// The outcome for an endpoint in a turn that writes nothing.
+/// What to report about an endpoint in a turn that writes nothing.
 fn unwritten(reading: &EndpointReading) -> EndpointWrites {
     let LeaseStep::Keep(queue_lease_ends_milliseconds) = reading.lease_step else {
         return EndpointWrites::default();
