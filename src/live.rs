@@ -89,7 +89,7 @@ pub fn account_checks(
 }
 
 /// Makes the parts of live mode. `Ok(None)` if at least one of its tables is missing; if some
-/// exist, the log names the missing ones. `Err` if a table exists but cannot be used.
+/// exist, the log names the missing ones. `Err` if none is missing, but one cannot be used.
 ///
 /// `serves_at` is the time in Unix seconds for a server, which refuses to start with sanctions
 /// lists that are too old at that time. A command beside the server gives `None` and works with

@@ -1,4 +1,4 @@
-//! Counters and gauges, shown in Prometheus' text format.
+//! Every metric, shown in Prometheus' text format.
 
 use std::sync::atomic::AtomicU64;
 
@@ -271,7 +271,7 @@ metrics! {
     jobs: Counter<u64, AtomicU64> =
         "store_jobs" "Pieces of work (jobs) that ran in the store's transactions",
     commit_failures: Counter<u64, AtomicU64> =
-        "store_commit_failures" "Transactions of the store that failed and kept nothing",
+        "store_commit_failures" "Transactions of the store that failed or have an unknown outcome",
     groups_again: Counter<u64, AtomicU64> =
         "store_groups_again" "Groups that ran again because one transaction was undone",
     clock_step_seconds: Gauge =

@@ -115,7 +115,8 @@ impl OutboundEndpoint {
     }
 
     /// Whether requests to both go to the same place: scheme, host, port, path and query are equal.
-    /// Neither the case of scheme and host nor a dot or slash at the end counts.
+    /// The case of scheme and host does not count, nor dots that end the host, nor slashes that end
+    /// the path.
     pub fn is_same_place(&self, other: &OutboundEndpoint) -> bool {
         let place = |uri: &Uri| {
             let scheme = uri.scheme_str().unwrap_or("").to_lowercase();

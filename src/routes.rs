@@ -1,5 +1,5 @@
-//! Every route of the API. The OpenAPI document, the permissions and the isolation tests are made
-//! from this list; each `api.rs` names its own methods and paths.
+//! Every route of the API. The OpenAPI document is made from this list. The isolation tests fail
+//! for a route that they do not know.
 
 use crate::http::route::{ResourcePath, Route};
 use crate::{events, resources, test_helpers, webhooks};

@@ -3,9 +3,9 @@
 
 use crate::screening::text::{normalise, replace_mark};
 
-/// The most words of one holder that are compared.
+/// A holder's name with more words than this is not compared in full.
 const WORDS_MAX: usize = 16;
-/// The most holders of one account that are compared.
+/// A name with more holders than this is not compared in full.
 const HOLDERS_MAX: usize = 4;
 
 pub(super) const HONORIFICS: &[&str] = &[
@@ -87,7 +87,7 @@ pub(super) fn persons(name: &str) -> Vec<Person> {
         .split('/')
         .map(person)
         .filter(|person| !person.words.is_empty())
-        // One more than is compared, so that `are_compared_in_full` sees that there are too many.
+        // One more than `HOLDERS_MAX`, so that `are_compared_in_full` sees that there are too many.
         .take(HOLDERS_MAX + 1)
         .collect();
     // In "PRIYA AND RAJESH SHARMA" both have the surname, so a name of one word gets the first
@@ -104,7 +104,8 @@ pub(super) fn persons(name: &str) -> Vec<Person> {
     found
 }
 
-/// Whether all of a name is compared: it has no more holders and words than are compared.
+/// Whether all of a name is compared: it has at most `HOLDERS_MAX` holders, and none of their names
+/// has more than `WORDS_MAX` words.
 pub(super) fn are_compared_in_full(persons: &[Person]) -> bool {
     persons.len() <= HOLDERS_MAX && persons.iter().all(|person| person.titled.len() <= WORDS_MAX)
 }
@@ -121,8 +122,8 @@ fn person(text: &str) -> Person {
     Person { words, titled, relatives, is_family }
 }
 
-/// The words of one name, without honorifics in front. Initials written as one word ("RK") are
-/// split, and short forms are written out.
+/// The words of one name, without honorifics in front and without the words in `ADDED`. Initials
+/// written as one word ("RK") are split, and short forms are written out.
 fn words(name: &str) -> Vec<String> {
     words_from(name, true)
 }
@@ -157,7 +158,7 @@ fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
             None => words.push((*word).to_owned()),
         }
     }
-    // One more than is compared, as with the holders.
+    // One more than `WORDS_MAX`, for the same reason as with the holders.
     words.truncate(WORDS_MAX + 1);
     words
 }

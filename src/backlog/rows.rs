@@ -31,7 +31,7 @@ const DUE: &[(&str, &str)] = &[
 const _: () = assert!(HOLD_SECONDS == 86_400);
 
 /// What waits without a due time. `at` is when the object was created, in the account's business
-/// time. For a transfer's hold with a timer, `at` is 24 hours before the timer ends, when the hold
+/// time. For a transfer's hold with a timer, `at` is 24 hours before the timer ends, when the timer
 /// began. Each statement orders its rows as the index over what waits does. Without `ORDER BY`,
 /// SQLite would read the whole table.
 const OPEN: &[(&str, &str)] = &[

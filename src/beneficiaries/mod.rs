@@ -91,8 +91,8 @@ pub struct Beneficiary {
     pub created: i64,
 }
 
-/// Fields that callers write and the API never shows, and the account holder's name. They are
-/// sealed together.
+/// Fields that callers write and that the API never shows in full, and the account holder's name.
+/// They are sealed together.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Kyc {
     /// The permanent account number at India's tax office, not a card number.

@@ -20,8 +20,7 @@ use crate::tasks::{self, TaskKind};
 /// After this many failed verifications the beneficiary is rejected.
 pub const FAILED_VERIFICATIONS_MAX: i64 = 6;
 /// Pause before a check is repeated whose answer was that nothing can be said yet
-/// ([`AccountAnswer::Unknown`]). A service that does not answer is asked again sooner
-/// (`look_ups`).
+/// ([`AccountAnswer::Unknown`]). `look_ups` has the pauses for a service that does not answer.
 const RECHECK_AFTER_MILLISECONDS: i64 = 3_600_000;
 
 /// The message of a requirement if the bank has the account under another name.
@@ -113,8 +112,8 @@ pub fn screening_answer(
 
 /// Screens an active beneficiary again, because the lists changed or a payout is to be instructed.
 /// If screening is no longer clear, the beneficiary is not paid until the operator decides.
-/// Beneficiaries in other statuses are screened with their next check, and before the operator
-/// activates them.
+/// Beneficiaries in other statuses cannot be paid. They are screened in [`super::check`], and
+/// before the operator activates them.
 pub fn rescreen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -207,9 +206,9 @@ pub(super) fn set_holder_name(
     set_kyc(beneficiary, now, &key, &kyc)
 }
 
-/// Applies what a look-up or a person found about the account, some time after [`super::check`]. If
-/// the account exists, the beneficiary is first screened again, with the present lists and the
-/// holder's name; a hit takes precedence over the answer.
+/// Applies what a look-up or a person found about the account, some time after [`super::check`].
+/// With the answers `Passed` and `Name`, the beneficiary is first screened again, with the present
+/// lists and the holder's name; a hit takes precedence over the answer.
 pub fn screen_and_apply(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -20,9 +20,9 @@ use crate::store::{Cost, Tx};
 
 /// The most blocks above the cursor that are looked at. It is twice what Arbitrum normally has
 /// there, which is the most of all chains: 4 blocks a second for up to 20 minutes are 4,800 blocks.
-/// Base has 600, and TRON 27. If there are more than this, deposits in the higher ones are not
-/// shown yet, and the chain audit stops at a balance that differs from the book, because movements
-/// in these blocks may be the cause.
+/// Base has 600, and TRON far fewer. If there are more than this, deposits in the higher ones are
+/// not shown yet, and the chain audit stops at a balance that differs from the book, because
+/// movements in these blocks may be the cause.
 pub(super) const BLOCKS_ABOVE_CURSOR_MAX: i64 = 2 * 4 * 20 * 60;
 /// The most blocks above the cursor that one look reads, so that the final view never waits long.
 /// The next look goes on after them.

@@ -8,7 +8,7 @@ use crate::store::Value;
 /// The longest address of any chain, such as a public key of 32 bytes.
 pub const ADDRESS_LENGTH_BYTES_MAX: usize = 32;
 
-/// An address as a chain and the store carry it: 1 to 32 bytes, in the order in which the store
+/// An address as a chain and the store carry it: 1 to 32 bytes. Addresses are ordered as the store
 /// sorts them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressBytes {

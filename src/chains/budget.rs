@@ -26,7 +26,7 @@ pub const REQUESTS_PER_DAY_MAX: u32 = 100_000_000;
 const ROUTINE_PERCENT: u32 = 55;
 /// The share of a day's requests that can be spent at once, in percent; the rest comes back evenly.
 const BURST_PERCENT: u32 = 25;
-/// The longest pause after a poll that has read everything there is.
+/// The longest pause that a daily limit causes after a poll that has read everything there is.
 const ROUTINE_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// The requests to the lead in one poll of TRON's main net while it is quiet.
 const ROUTINE_REQUESTS: u64 = 6;

@@ -84,8 +84,8 @@ impl FollowedChain {
     }
 
     /// Checks that the stored cursor is of the configured network, then remembers the former
-    /// contracts among `tokens`, which are all that the token ever had. `Err` says what does not
-    /// fit the configuration and what to do.
+    /// contracts of the token. `tokens` are all contracts that it ever had. `Err` says what does
+    /// not fit the configuration and what to do.
     pub fn check_network_and_keep_tokens(
         &self,
         identity: &Identity,
@@ -158,7 +158,7 @@ impl FollowedChain {
     }
 
     /// What the metrics show. Figures of following or of the audit are `None` if another process
-    /// does that.
+    /// does that. The counts `deposits` and `doubts` are always this process's own.
     pub fn figures(&self, now_seconds: i64) -> ChainFigures {
         let stats = &self.stats;
         let is_followed = stats.is_followed.load(Ordering::Relaxed);
@@ -307,7 +307,7 @@ impl FollowedChain {
         contracts
     }
 
-    /// Those of the watched contracts that are the token's or were.
+    /// The configured contract of the token and its former ones.
     pub fn token_contracts(&self) -> Vec<AddressBytes> {
         let tokens = std::iter::once(self.token()).chain(self.former());
         tokens.map(|token| token.contract).collect()

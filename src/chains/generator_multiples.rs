@@ -35,7 +35,7 @@ impl GeneratorMultiples {
         let generator =
             SecretKey::from_secret_bytes(one).expect("one is a private key").public_key();
         let plus = |left: &PublicKey, right: &PublicKey| {
-            left.combine(right).expect("these factors are smaller than the order of the curve")
+            left.combine(right).expect("no factor here is a multiple of the curve's order")
         };
         let mut rows = Vec::with_capacity(WINDOW_COUNT);
         let mut step = generator;

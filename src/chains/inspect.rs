@@ -209,8 +209,8 @@ fn named_token(symbol: Option<String>) -> SeenToken {
     }
 }
 
-/// A symbol in capital letters and digits: invisible characters and separators are removed, and
-/// look-alikes of Latin letters are replaced by those letters.
+/// A symbol in capital letters and digits: look-alikes of the letters in `USDT` (such as the digit
+/// `5`) become these letters, and everything else that is no ASCII letter or digit is removed.
 fn skeleton(symbol: &str) -> String {
     // Full-width letters, digits and signs have the code points of ASCII plus 0xFEE0.
     let narrow = |letter: char| match letter {

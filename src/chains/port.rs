@@ -157,8 +157,8 @@ pub trait ChainNode: Send + Sync {
     ) -> NodeAnswer<'a, Vec<u128>>;
 
     /// Whether each address was used, by the node's state: it holds some of the chain's own coin,
-    /// or it has sent a transaction. Received tokens alone do not count. `false` also for every
-    /// address about which the node refused to answer.
+    /// or it has sent a transaction (on TRON: is an activated account). Received tokens alone do
+    /// not count. `false` also for every address about which the node refused to answer.
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>>;
 
     /// How many decimals a contract's token has; `None` if the contract answers no number.

@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(identity(&mut tx).unwrap().token, token(last).contract);
         assert!(
             follow_with(&mut tx, place.0, place.1, token(2)).unwrap(),
-            "a known one is no more"
+            "a known one does not count again"
         );
     }
 }

@@ -98,12 +98,11 @@ impl PerEndpoint {
     }
 }
 
-/// The keys of the nodes' gateways. They are read only from the environment. No key goes to several
-/// hosts.
+/// The keys of the nodes' gateways. They are read only from the environment.
 #[derive(Clone, Debug, Default)]
 pub struct ApiKeys {
     /// The variable `HUNDI_LIVE_CHAIN_API_KEY`: the key of every endpoint, if all have the same
-    /// host.
+    /// scheme, host and port.
     pub of_all: Option<SecretString>,
     /// `HUNDI_LIVE_CHAIN_API_KEY_1` to `…_4`: the key of the endpoint in that place of `endpoints`.
     pub by_place: [Option<SecretString>; ENDPOINTS_COUNT_MAX],

@@ -24,7 +24,7 @@ pub const DECIMALS: u8 = 9;
 pub const FINAL_DEPTH: usize = 3;
 const PREFIX: &str = "stub1";
 
-/// The address of the test person with this number.
+/// The made-up address with this number. Number 0 is the token's contract, and number 1 pays.
 pub fn address(number: u8) -> AddressBytes {
     derived(&[number])
 }

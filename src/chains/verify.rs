@@ -2,8 +2,8 @@
 //! relied on, or the doubt.
 //!
 //! Nodes fail most often with an empty or short answer, for example because their index of logs has
-//! a hole or because they are behind. So a block never counts as empty only because a filter showed
-//! nothing.
+//! a hole or because they are behind. So a block of the final view never counts as empty only
+//! because a filter showed nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,10 +115,10 @@ pub struct Anchor {
     pub hash: Hash,
 }
 
-/// Checks that a range is consistent and continues from the block before it. `tokens` are those of
-/// `contracts` that are the token's or were. Answers the blocks for which the filter showed
-/// nothing. The filter may have hidden something there, so the caller has to read these blocks
-/// without it.
+/// Checks that a range is consistent and continues from the block before it. `contracts` are all
+/// that are watched, and `tokens` are the present and former contracts of the token. Answers the
+/// blocks for which the filter showed nothing. The filter may have hidden something there, so the
+/// caller has to read these blocks without it if they are final.
 pub fn check_range(
     before: Anchor,
     to: i64,
@@ -417,7 +417,8 @@ mod tests {
         let ethereum = rule(100_000, false);
         assert_eq!(final_view([&newest, &honest], ethereum), checked(1_000));
         assert_eq!(final_view([&newest, &honest, &also], ethereum), checked(1_001));
-        // Where the depth is known, and for a node that stands still, the lone node is believed.
+        // The newest block is believed where the depth is known, or if the honest node stands
+        // still.
         let alone = Some(FinalView { height: 1_075, is_checked: false });
         assert_eq!(final_view([&newest, &honest], rule(100_000, true)), alone);
         let later = rule(99_100 + FINAL_AGE_SECONDS_MAX + 1, false);

@@ -51,10 +51,10 @@ pub struct ApiCaller {
     key: SecretString,
 }
 
-/// Why a call returned no JSON.
+/// Why a call failed.
 pub enum CallError {
-    /// No answer that can be read, or one that may be different later: 429, 5xx,
-    /// `resource_locked`. `retry_after_seconds` is the answer's `Retry-After`.
+    /// No answer came, or it may be different later: 429, 5xx, `resource_locked`.
+    /// `retry_after_seconds` is the answer's `Retry-After`.
     Transient { message: String, retry_after_seconds: Option<u64> },
     /// An answer that stays the same at every attempt.
     Refused { http_status: u16, message: String },

@@ -31,7 +31,7 @@ const RETRY_SECONDS: [i64; 7] = [1, 5, 15, 30, 60, 120, 300];
 /// For how long an event that the receiver does not take is sent again, in seconds; the same as for
 /// a delivery.
 const RETRIED_SECONDS_MAX: i64 = 24 * 3_600;
-/// How many events may wait to be forwarded again. At this count no more are fetched; the service
+/// While this many events or more wait to be forwarded again, no more are fetched. The service
 /// keeps them.
 const UNDELIVERED_MAX: usize = 1_000;
 /// Longest pause while the service cannot be reached, in seconds.

@@ -24,8 +24,8 @@ const LINE_BYTES_MAX: usize = 4_096;
 
 impl ByArgs {
     /// Who decides. If decisions may need a second person (`four_eyes_above`), this asks for the
-    /// password as [`ByArgs::proven`] does. Otherwise one person could decide twice, under two
-    /// names.
+    /// password as [`ByArgs::proven`] does. Without the password, one person could decide twice,
+    /// under two names.
     pub(super) async fn proven_if_four_eyes(&self, app: &App) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
         match app.state.services.settings.four_eyes_above {

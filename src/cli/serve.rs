@@ -367,9 +367,10 @@ struct FirstKey {
     path: Option<PathBuf>,
 }
 
-/// Makes the default account and one test key, if the database has no account yet. The key is
-/// written to its file before the commit, so that no key is committed that nobody has. If the
-/// process ends between the two, the database has no account, and the next start makes another key.
+/// Makes the default account and one test key, if the database has no account yet. A key that goes
+/// to a file is written to it before the commit, so that no such key is committed that nobody has.
+/// If the process ends between the two, the database has no account, and the next start makes
+/// another key.
 async fn first_key(store: &Store, database: &Database) -> Result<Option<FirstKey>, String> {
     let count = store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await;
     if count.map_err(error_message)? > 0 {

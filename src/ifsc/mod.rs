@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// Branches in one block. Smaller blocks make look-ups faster and the file larger.
 const BLOCK_BRANCHES: usize = 256;
-/// The most bytes of an inflated block; real ones have about 6 kB.
+/// The most bytes of an inflated block; real ones have 3 to 16 kB.
 const BLOCK_BYTES_MAX: usize = 128 * 1024;
 /// The most bytes of a directory file.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -106,8 +106,8 @@ impl DecidedBy {
     }
 
     /// A message that asks for actor and reason, if one is missing in live mode. In test mode, this
-    /// asks for neither. Once there are operators, `decisions::require_operator` asks for both in
-    /// either mode.
+    /// asks for neither. Once there are operators, `decisions::require_operator` asks command lines
+    /// for both in either mode.
     pub fn missing(&self, mode: Mode) -> Option<&'static str> {
         (mode.is_live() && !self.has_actor_and_reason()).then_some(
             "say who decides and why: a decision in live mode needs --actor NAME and --reason TEXT",

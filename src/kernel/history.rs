@@ -24,8 +24,9 @@ impl<S: Status> History<S> {
         History(vec![StatusChange { status, at }])
     }
     /// Appends a status. If `at` is before the time of the last status, the new one gets that time.
-    /// This happens if another node's clock is behind. It also happens to a task that was written
-    /// during an advance of the test clock: it runs afterwards, at its own earlier time.
+    /// This happens if another node's clock is behind. It also happens if another transaction wrote
+    /// a task during an advance of the test clock: the task runs afterwards, at its own earlier
+    /// time (`test_helpers/clock.rs`).
     pub fn push(&mut self, status: S, at: i64) {
         let at = self.0.last().map_or(at, |last| at.max(last.at));
         self.0.push(StatusChange { status, at });

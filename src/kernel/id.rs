@@ -255,7 +255,7 @@ const COMPUTED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
 #[derive(Debug)]
 struct MinterState {
     last: u128,
-    /// The latest reading of the database's clock, in milliseconds since 1970; 0 without one.
+    /// The highest reading of the database's clock, in milliseconds since 1970; 0 without one.
     milliseconds_min: i64,
 }
 

@@ -9,8 +9,8 @@
 //! 4. [`step`] seals a batch of these values again in a short transaction. It replaces a value only
 //!    if the value is still the one that it read. It stores how far it got, so that a command that
 //!    was killed continues there.
-//! 5. The change is over ([`finish`]) when a [`survey`] of every value finds none that the old key
-//!    opens.
+//! 5. The change is over ([`finish`]) when a [`survey`] of every value finds only values that the
+//!    new key opens.
 //!
 //! The store never has an encryption key, only its [`Verifier`], which is no secret. A `row_key` is
 //! something else: the primary key of a row that has a sealed value.
@@ -205,14 +205,14 @@ pub fn step(
     let (place, after_row_key) = match (page.last(), SealedPlace::ALL.get(index + 1)) {
         (Some(last), _) => (place.name(), last.row_key.as_slice()),
         (None, Some(next)) => (next.name(), [].as_slice()),
-        (None, None) => (PASSED, [].as_slice()),
+        (None, None) => (ALL_PLACES_DONE, [].as_slice()),
     };
     rows::save_progress(tx, &running, place, after_row_key, values_count)?;
-    Ok((place != PASSED).then_some(Rotation { values_count, ..running }))
+    Ok((place != ALL_PLACES_DONE).then_some(Rotation { values_count, ..running }))
 }
 
-/// The name that stands for "all places are done".
-const PASSED: &str = "";
+/// Stored in place of a place's name once all places are done.
+const ALL_PLACES_DONE: &str = "";
 
 /// The place that a planted fault leaves out. A test shows that the survey finds its values.
 fn is_forgotten(place: &SealedPlace) -> bool {

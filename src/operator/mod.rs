@@ -57,7 +57,8 @@ pub enum OperatorDecision {
     Refuse,
     /// Transfer whose money waits: put it under review.
     Review,
-    /// Unmatched deposit: give it back, to this address where one is known.
+    /// Unmatched deposit: give it back, to this address if one is given. Otherwise its refund waits
+    /// for an address.
     Refund(Option<ChainAddress>),
     /// Payout that is with the bank: the bank paid it, under this reference. Settled payout that
     /// waits for the operator: it stays settled, and the reference has to be its own.

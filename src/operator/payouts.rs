@@ -154,7 +154,7 @@ pub(super) fn decide(
             return Ok(format!("{id} is {status}{held_for}{decided}"));
         }
         (PayoutStatus::Hold, OperatorDecision::Refuse) => {
-            // After this, no other decision is about the hits of the transfer.
+            // Otherwise the open hits of the transfer would stay open.
             let decided =
                 decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Refused, by)?;
             paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?;

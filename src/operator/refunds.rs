@@ -20,8 +20,8 @@ use crate::screening::hits;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Decides about a refund that is held because screening found its address on a list. A refused
-/// refund stays held until it gets another address.
+/// Decides about a refund that screening holds because of its address. A refused refund stays held
+/// until it is approved, or gets an address that screening does not hold.
 pub(super) fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,

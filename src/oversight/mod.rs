@@ -2,8 +2,10 @@
 //! stopped, search, the story of a transfer, the queues of what waits for a person, and the daily
 //! closing.
 //!
-//! These are plain values from the store. Nothing here changes anything, or knows of HTML and HTTP;
-//! where a value needs a text, it has the text's key. The daily closing also writes itself as CSV.
+//! These are plain values from the store. Nothing here changes anything, or knows of HTML and HTTP.
+//! A word that the pages translate is a key of their texts. The daily closing also writes itself as
+//! CSV.
+//!
 //! Most lists are bounded and read through indexes, because people keep these pages open while the
 //! service works. Some sums and counts are not bounded, among them the ledger's balances, which
 //! grow with the number of accounts, and the daily closing, which reads all postings since the

@@ -63,8 +63,9 @@ pub struct Item {
     pub reason: String,
     pub amount: Option<Money>,
     /// Since when it waits, in Unix seconds of the store's clock. For a refund, a beneficiary, and
-    /// a payout without a [`journal::Attention`]: when it was created. An object's own times are
-    /// business time, so [`read`] subtracts how far the account's test clock is ahead.
+    /// a payout without a [`journal::Attention`] or with one of unknown age: when it was created.
+    /// An object's own times are business time, so [`read`] subtracts how far the account's test
+    /// clock is ahead.
     pub since: i64,
     pub facts: QueueFacts,
 }
@@ -75,7 +76,8 @@ pub enum QueueFacts {
     Hold {
         /// What should have come; the amount is what came.
         expected: Money,
-        /// When it is refunded without the operator; in Unix seconds of business time.
+        /// When it is refunded if nobody decides, in Unix seconds of business time. `None` in a
+        /// review.
         until: Option<i64>,
     },
     Review {

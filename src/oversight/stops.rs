@@ -23,11 +23,11 @@ pub struct OperatorStop {
     pub kind: StopKind,
     /// Number and name of the account; `None` for all accounts.
     pub account: Option<(i64, String)>,
-    /// Who set it and why; both empty for an account that was suspended before decisions were
-    /// recorded.
+    /// Who set it and why; each is empty if nobody said so.
     pub actor: String,
     pub reason: String,
-    /// Unix seconds of the store's clock; `None` for such an account.
+    /// Unix seconds of the store's clock; `None` for an account that was suspended before decisions
+    /// were recorded.
     pub since: Option<i64>,
 }
 

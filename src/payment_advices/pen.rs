@@ -41,8 +41,9 @@ pub(super) fn fill(color: (u8, u8, u8)) -> Option<Fill> {
     })
 }
 
-/// Draws and tags at once, so that screen readers read what is drawn, in the same order. Lengths
-/// are in points, from the page's upper left corner; the `y` of a text is its baseline.
+/// Draws and tags at once, so that screen readers can read what is drawn; `page` puts the tags in
+/// order. Lengths are in points, from the page's upper left corner; the `y` of a text is its
+/// baseline.
 pub(super) struct Pen<'a, 'b> {
     pub(super) surface: &'a mut Surface<'b>,
 }

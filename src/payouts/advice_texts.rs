@@ -17,7 +17,7 @@ pub struct AdviceTexts {
     pub issuer_licence: Option<String>,
     /// The bank that sends the INR.
     pub sponsor_bank: Option<String>,
-    /// The last four digits of the debited account at that bank, in live mode.
+    /// The last four characters of the number of the debited account at that bank, in live mode.
     pub debited_account_last4: Option<String>,
 }
 

@@ -31,7 +31,7 @@ crate::string_enum!(
 );
 
 impl FailureCode {
-    /// What a caller reads in the failed payout.
+    /// What a caller reads in the payout's `failure`.
     pub const fn message(self) -> &'static str {
         match self {
             FailureCode::BeneficiaryNameMismatch => {
@@ -188,8 +188,8 @@ pub trait Rail: Send + Sync {
         Ok(None)
     }
     /// Looks at the `rows_max` oldest payments without a final report, and answers for each late
-    /// one the moment since which it is late. A payment is late if the bank has had it for longer
-    /// than [`PaymentMethod::settles_within_seconds`]. Moments are in Unix seconds; `instant` is
+    /// one the moment since which it is late. A payment is late once the bank has had it for
+    /// [`PaymentMethod::settles_within_seconds`]. Moments are in Unix seconds; `instant` is
     /// the present.
     fn late_since(
         &self,
@@ -207,6 +207,7 @@ pub trait Rail: Send + Sync {
         now: &mut Now,
         instruction: &Instruction,
     ) -> Result<BankReport, StoreError>;
-    /// Asks what became of a payment. Called only if [`Rail::reporting`] is [`Reporting::Polled`].
+    /// Asks what became of a payment. A rail whose [`Rail::reporting`] is [`Reporting::Pushed`]
+    /// answers [`BankReport::Processing`].
     fn inquire(&self, instruction: &Instruction) -> BankReport;
 }

@@ -26,8 +26,9 @@ pub struct RequestRates {
 /// smaller, it takes the whole burst.
 pub const EXPENSIVE_TOKENS: u32 = 25;
 
-/// A node that remembers at least so many buckets forgets those that no request used for
-/// [`FULL_MILLISECONDS`]. All buckets in use stay, however many there are.
+/// A node that remembers fewer buckets than this forgets none. With more, it now and then forgets
+/// those that no request used for [`FULL_MILLISECONDS`]. All buckets in use stay, however many
+/// there are.
 const FORGETTING_COUNT_MIN: usize = 100_000;
 
 /// How much later than a request's instant a bucket's `filled_at_milliseconds` may be. It can be
@@ -309,7 +310,8 @@ impl Limiter {
         // wait for it and use what it leaves.
         let mut handful = handful.lock().await;
         handful.used_at_milliseconds = now_milliseconds;
-        // If the time is further ahead than that, the clock was set back since.
+        // If `dry_until_milliseconds` is further ahead than `DRY_MILLISECONDS_MAX`, the clock was
+        // set back since.
         let is_dry = (1..=DRY_MILLISECONDS_MAX)
             .contains(&(handful.dry_until_milliseconds - now_milliseconds));
         if handful.tokens < tokens && !is_dry {

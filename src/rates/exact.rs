@@ -253,7 +253,7 @@ mod tests {
         }
 
         #[test]
-        fn rounding_is_within_half_a_unit_and_never_off_a_tie(units in 1..=1_000_000_000_i64,
+        fn rounding_is_within_half_a_unit_and_ties_go_to_even(units in 1..=1_000_000_000_i64,
             rest in 0..1000_i64) {
             let text = format!("{}.{:06}{rest:03}", units / 1_000_000, units % 1_000_000);
             let read = rate(&text).unwrap().0;

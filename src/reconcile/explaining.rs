@@ -1,13 +1,14 @@
 //! Records the operator's explanation of what `hundi reconcile` shows. The command's flag for it is
-//! `--accept`. In the store, an explained line or row has a time in `accepted_at`, and other
-//! explanations are rows of `bank_closed_differences`. Three kinds of things can be explained:
+//! `--accept`. Three kinds of things can be explained:
 //!
 //! - A line of a bank's statement that waits. Its identifier is an [`InternalId`] (shown as
-//!   `request_…`). It belongs to one payout, to several or to none ([`explain_by_id`]).
-//! - A difference with a chain, which is a row with such an identifier ([`explain_by_id`]).
+//!   `request_…`). It belongs to one payout, to several or to none. If it belongs to one, its row
+//!   then names the payout; otherwise the row gets a time in `accepted_at` ([`explain_by_id`]).
+//! - A difference with a chain, which is a row with such an identifier. It gets a time in
+//!   `accepted_at` ([`explain_by_id`]).
 //! - A difference of a payout, a statement or an account. It has no row: each comparison finds it
-//!   anew. Its explanation is stored, and hides the difference while the amount stays the same
-//!   ([`explain_by_subject`]).
+//!   anew. Its explanation is a row of `bank_closed_differences`, and hides the difference while
+//!   the amount stays the same ([`explain_by_subject`]).
 
 use std::fmt;
 
@@ -25,7 +26,7 @@ pub enum ExplanationOutcome {
     /// No line with this identifier waits to be explained, and if no payouts were named, no
     /// difference with a chain either.
     NotOpen,
-    /// The bank was never given this payout.
+    /// The journal has no instruction for this payout.
     NeverGiven(Id<kind::Payout>),
     /// The line's amount, and the sum of the payouts'.
     AmountsDiffer(Money, Money),

@@ -141,8 +141,8 @@ pub struct Difference {
     /// What differs: a payout, a statement line, a statement or an account. Of a difference with a
     /// chain, this is the identifier of the difference.
     pub what: String,
-    /// The amount of what differs, or by how much two amounts differ. The debit of a statement line
-    /// is negative. Of `paid_twice`, this is what the bank paid less what came back.
+    /// The amount of what differs, or by how much two amounts differ. For a statement line, a debit
+    /// is negative. For `paid_twice`, this is what the bank paid less what came back.
     pub amount: Money,
     /// For a payout that waits for the operator, what happened and what the bank says of it. For a
     /// statement, which pages are missing. For a difference with a chain, the object, the movement

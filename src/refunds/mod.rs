@@ -51,8 +51,8 @@ pub struct Refund {
     /// The address that the payer gave on the payer's page, and when; see [`payer_address`].
     pub payer_address: Option<ChainAddress>,
     pub payer_address_declared_at: Option<i64>,
-    /// Whether screening found `to_address` on a list, or could not screen it. If so, the refund is
-    /// not sent until the operator decides.
+    /// Whether the refund waits for the operator's decision, because screening found `to_address`
+    /// on a list or could not screen it.
     pub is_held_by_screening: bool,
     /// What the bank reported of the payout, if that keeps the refund from being sent.
     pub bank_hold_reason: Option<String>,

@@ -4,7 +4,7 @@ use super::common_names::WordWeights;
 use super::similarity::{first_sound, token_similarity};
 use super::sounds::{consonants, is_vowel, sound, spelling_key};
 
-/// The most words that are tried as one joined word.
+/// The most words that are aligned as one joined word.
 pub(super) const JOINED_MAX: usize = 6;
 /// Joined words with fewer consonants get no label, because it would find too many names.
 const JOINED_CONSONANTS_MIN: usize = 4;
@@ -193,7 +193,8 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
             order.push((given_bits, listed_bits));
             matched += agreed;
             paired_weight += agreed / likeness;
-            // Only a single word can be an initial. Its only bit is its place.
+            // Only a single word can be an initial. The place of its one bit is its place in the
+            // name.
             let word = given.get(given_bits.trailing_zeros() as usize);
             if given_bits.count_ones() == 1 && word.is_some_and(Word::is_initial) {
                 let stands_for = listed.get(listed_bits.trailing_zeros() as usize);

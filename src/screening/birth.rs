@@ -41,7 +41,8 @@ const MONTHS: [&str; 12] =
 
 impl Birth {
     /// Reads "28 Jul 1963", "1963-07-28", "Jul 1963", "1963", "circa 1960", "1958 to 1960". `None`
-    /// if there is no year from 1850 to 2100, and for an impossible date such as "31 Feb 1963".
+    /// if there is no year from 1850 to 2100, and for "31 Feb 1963". Of "1963-02-31" only the year
+    /// is read.
     pub fn parse(text: &str) -> Option<Birth> {
         let text = text.trim();
         if let Ok(day) = text.get(..10).unwrap_or(text).parse::<Date>() {

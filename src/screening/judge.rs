@@ -105,7 +105,7 @@ const COUNTRY_CONTRADICTS: f64 = 1.5;
 /// How much a given and a listed name have in common.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NameEvidence {
-    /// The similarity of `similarity.rs`; 0 if it is below the threshold.
+    /// The similarity of `similarity.rs`; 0 if it is below the threshold or was not computed.
     similarity: f64,
     alignment: Option<Alignment>,
 }

@@ -135,8 +135,8 @@ impl Businesses {
     }
 }
 
-/// The listed names that the readers keep are in Latin letters, so a name in other letters would
-/// agree with none.
+/// The names of OFAC's and the UN's list are in Latin letters, so a name in other letters agrees
+/// with none of them.
 fn is_comparable(words: &[String]) -> bool {
     !words.is_empty() && words.iter().all(|word| word.is_ascii())
 }

@@ -318,7 +318,8 @@ pub struct ScreeningHit {
     /// The list's own identifier of the entry; with [`UNREADABLE`], a word that says why somebody
     /// or something was not compared, or not in full.
     pub entry_id: String,
-    /// A hash of the entry's content; zeros with [`UNREADABLE`]. A clearance ends when it changes.
+    /// A hash of the entry's content; zeros with [`UNREADABLE`] and in test mode. A clearance ends
+    /// when it changes.
     pub entry_hash: [u8; 32],
     /// `PossibleMatch` or `ConfirmedMatch`.
     pub screening: Screening,
@@ -371,9 +372,9 @@ impl ScreeningFinding {
 /// Compares subjects with sanctions lists, in one mode. `screen` and `screen_address` read no file
 /// and wait for nothing, so they may be called within a transaction.
 pub trait Screener: Send + Sync {
-    /// Whether `screen` compares with the configured lists. Such a comparison is slow, so callers
-    /// first make it before the transaction opens ([`lists::Lists::screen_ahead`]). The transaction
-    /// then finds the kept result.
+    /// Whether `screen` compares with the configured lists. Such a comparison is slow, so most
+    /// callers make it before the transaction opens ([`lists::Lists::screen_ahead`]). The
+    /// transaction then finds the kept result.
     fn asks_lists(&self) -> bool {
         false
     }

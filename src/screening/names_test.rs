@@ -5,7 +5,8 @@
 //! table that is kept in `bench/names.md`; an ordinary run makes fewer cases. A generator with a
 //! fixed seed makes every case from the files in `tests/fixtures/names`. With the variable `SHOW`,
 //! the tests also print the evasions that come out clear, and the pairs that are judged wrongly.
-//! With `SHOW=muslim` or `SHOW=other`, they also print the stopped names of that community.
+//! With `SHOW=muslim` or `SHOW=other`, `evasions_are_caught_and_ordinary_names_pass` also prints
+//! the stopped names of that community.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,10 +1,11 @@
 //! The operator's own list: a CSV file with the header
 //! `id,name,aliases,date_of_birth,country,address,note`.
 //!
-//! `aliases` are separated by `;`. `date_of_birth` is `YYYY-MM-DD` or `YYYY`. `country` is an ISO
-//! 3166-1 alpha-2 code or a name. `address` holds blockchain addresses, separated by `;`. `note` is
-//! ignored; it is for the operator. An entry needs an `id`, and a name, an alias or an address.
-//! Entries are compared with persons and businesses alike. No entry may have the id `decision`.
+//! `aliases` are separated by `;`. `date_of_birth` is `YYYY-MM-DD`, `YYYY` or another form that
+//! [`Birth::parse`] reads. `country` is an ISO 3166-1 alpha-2 code or a name. `address` holds
+//! blockchain addresses, separated by `;`. `note` is ignored; it is for the operator. An entry
+//! needs an `id`, and a name, an alias or an address. Entries are compared with persons and
+//! businesses alike. No entry may have the id `decision`.
 
 use std::collections::HashSet;
 

@@ -40,7 +40,7 @@ pub const CANDIDATES_MAX: usize = 5_000;
 pub struct PersonCandidate {
     /// The number that the name was added with.
     pub name: u32,
-    /// The similarity of `similarity.rs`; 0 where it does not reach the threshold.
+    /// The similarity of `similarity.rs`; 0 if it is below the threshold or was not computed.
     pub similarity: f64,
     pub alignment: Alignment,
 }

@@ -3,10 +3,12 @@
 use super::{Screener, Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion};
 use crate::chains::address::ChainAddress;
 
-/// A sender of this name can be created, but each of its transfers is refused with
-/// `sender_not_eligible`.
+/// A confirmed match. A sender of this name can be created, but each of its transfers is refused
+/// with `sender_not_eligible` until the operator approves the sender. A beneficiary of this name is
+/// rejected.
 pub const CONFIRMED_NAME: &str = "Test Sanctioned";
-/// The transfers of a sender of this name are refused until the operator clears the hit.
+/// A possible match. The transfers of a sender of this name are refused in the same way. A
+/// beneficiary of this name stays in verification until the operator or a test helper decides.
 pub const POSSIBLE_NAME: &str = "Test Possibly Sanctioned";
 
 pub struct SimulatedScreener;

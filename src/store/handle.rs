@@ -215,8 +215,8 @@ enum Engine {
     },
     Postgres {
         postgres: Postgres,
-        /// Permits of scans. If several connections read, some of them have no permit, so that they
-        /// stay free for reads by key.
+        /// Permits of scans. If several connections read, there are fewer permits than such
+        /// connections, so that some stay free for reads by key.
         scans: Arc<Semaphore>,
     },
 }
@@ -419,7 +419,8 @@ impl Store {
         })
     }
 
-    /// Closes the store once the jobs that wait in it have run. Later writes are refused.
+    /// Closes the store once the jobs that wait in it have run. Later writes are refused. Does
+    /// nothing if the queue of the embedded store is full.
     pub async fn close(&self) {
         match &*self.engine {
             Engine::Embedded { embedded, .. } => embedded.close().await,
@@ -427,7 +428,7 @@ impl Store {
         }
     }
 
-    /// Runs `work` on a consistent view that never waits for writers.
+    /// Runs `work` on one consistent view, without waiting for writers.
     pub async fn read<T, F>(&self, cost: Cost, work: F) -> Result<T, OperationError>
     where
         T: Send + 'static,

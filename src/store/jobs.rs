@@ -1,5 +1,5 @@
-//! What passes between the store and its lanes: the jobs that wait, and what the lanes report. A job
-//! is the work of one caller.
+//! What passes between the store and its lanes: the jobs that wait, and what the lanes report. A
+//! job is the work of one caller.
 //!
 //! The lanes (`lane.rs`, `postgres/lane.rs`) know this file and not the store above them.
 
@@ -86,7 +86,7 @@ pub struct LaneStats {
     pub is_failing: AtomicBool,
     /// Connections made to a server, reconnects included.
     pub connections_made: AtomicU64,
-    /// How long transactions, reads included, waited for a free connection.
+    /// On PostgreSQL: how long transactions, reads included, waited for a free connection.
     pub wait_microseconds: AtomicU64,
     /// Why writes fail, for the operator. `None` if they do not fail or the cause is not known.
     pub write_fault: Mutex<Option<String>>,

@@ -66,7 +66,7 @@ pub fn read_with(
     let cursor = page.starting_after.or(page.ending_before);
     let direction = if rising { "ASC" } else { "DESC" };
     let mut order = format!("id {direction}");
-    // A list of what names another object reads the index of that object.
+    // A filter by another object's identifier reads the index over the filter's column.
     let object = page.filters.iter().find_map(|(column, value)| match value {
         FilterValue::Id(id) if !failpoint("lists_by_identifier") => Some((*column, *id)),
         _ => None,

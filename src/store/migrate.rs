@@ -28,9 +28,10 @@ pub fn schema_known() -> i64 {
     migrations().len() as i64
 }
 
-/// An older binary may go on working with a database that this one has migrated, if it knows at
-/// least this schema. A migration that only adds leaves the number as it is. One that removes what
-/// an older binary uses raises it, and comes one release after the code stopped using that.
+/// On PostgreSQL, an older binary may go on working with a database that this one has migrated, if
+/// the older one knows at least this schema. A migration that only adds leaves the number as it is.
+/// One that removes what an older binary uses raises it, and comes one release after the code
+/// stopped using that.
 const SCHEMA_OLDEST_COMPATIBLE: i64 = 1;
 
 /// The schema a database has; 0 for an empty one.
@@ -239,8 +240,8 @@ const MINTED: &[(&str, &str, Option<&str>)] = &[
     ("bank_statement_lines", "id", None),
 ];
 
-/// The highest identifier in the tables of callers' objects and in [`MINTED`]. It reads only the
-/// last row of each scope.
+/// The highest identifier in the tables of callers' objects and in [`MINTED`]. Of a table with
+/// scopes it reads only the last row of each scope, of another one only the last row.
 pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
     let mut highest = 0;
     let objects = ObjectKind::ALL.iter().filter_map(|kind| kind.table());

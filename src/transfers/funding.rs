@@ -273,8 +273,9 @@ fn final_view_time(
 }
 
 /// Ends the wait of a transfer in `funding` once its chain's final view has passed `expires_at`:
-/// without money the transfer expires; too little money is held. Schedules itself again while the
-/// view is not that far, or while a deposit that may be in time is not final.
+/// without money the transfer expires; too little money is held, or refunded if `policy.underpaid`
+/// says so. Schedules itself again while the view is not that far, or while a deposit that may be
+/// in time is not final.
 pub fn expire(
     tx: &mut dyn Tx,
     now: &mut Now,

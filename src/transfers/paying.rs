@@ -481,7 +481,7 @@ pub fn resume_held(
     })
 }
 
-/// Makes the payment advice of a settled payout available.
+/// Makes the payment advice of a settled or returned payout available.
 pub fn issue_advice(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -22,8 +22,8 @@ use crate::{chaos, events, keys, payouts, staff};
 const PURGED_ROWS_MAX: i64 = 500;
 /// Expired chaos reports that one transaction removes, each with all its rows.
 const PURGED_REPORTS_MAX: i64 = 1;
-/// The most accounts whose events one transaction checks, each in both modes.
-const ACCOUNTS_PURGED_MAX: usize = 100;
+/// The most pairs of an account and a mode whose events one transaction checks.
+const PURGED_SCOPES_MAX: usize = 200;
 /// The most pairs of an account and a mode whose oldest events one statement looks up.
 const OLDEST_LOOKED_UP_MAX: i64 = 1_000;
 /// How long totals of payouts are kept after the end of their day or month.
@@ -195,7 +195,7 @@ impl Purger {
         let now_milliseconds = app.store.clock.milliseconds();
         loop {
             let due = self.looks.iter().take_while(|(due, _)| *due <= now_milliseconds);
-            let due: Vec<(i64, Scope)> = due.take(2 * ACCOUNTS_PURGED_MAX).copied().collect();
+            let due: Vec<(i64, Scope)> = due.take(PURGED_SCOPES_MAX).copied().collect();
             if due.is_empty() {
                 return is_more;
             }

@@ -5,8 +5,8 @@
 //! that a request. Here a request is an HTTP request: one question, or a batch of them.
 //!
 //! If one of several questions meets a limit, the answers before it are kept, and only the rest is
-//! asked again. If a batch is refused as a whole, in whatever words, its questions are asked one by
-//! one.
+//! asked again. If a batch as a whole is too much for the node, the next ones are smaller. If it is
+//! refused for another reason than a limit, its questions are asked one by one.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -192,8 +192,8 @@ impl Transport {
     }
 
     /// Posts JSON to the node, or to another path of its host, and answers the body. A body in the
-    /// form of the JSON-RPC is answered with any HTTP status but 429 and 503. Other HTTP errors
-    /// become a [`NodeError`].
+    /// form of the JSON-RPC is answered whatever its HTTP status is, unless that is 429 or 503. Any
+    /// other HTTP error becomes a [`NodeError`].
     async fn exchange(
         &self,
         endpoint: &OutboundEndpoint,

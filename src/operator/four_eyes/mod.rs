@@ -1,8 +1,8 @@
 //! Four eyes: decisions that one person asks for and a second one approves.
 //!
-//! If `four_eyes_above` is set, these need a second person: a decision above that amount, an
-//! address for a refund, a clearance of what screening or an operator confirmed, and the end of a
-//! pause or a suspension. The decision is first kept as a request. It is carried out in the
+//! If `four_eyes_above` is set, these need a second person: a decision that moves more than that,
+//! an address for a refund, a clearance of what screening or an operator confirmed, and the end of
+//! a pause or a suspension. The decision is first kept as a request. It is carried out in the
 //! transaction in which an approver other than the requester approves it. `hundi deposits credit`
 //! and `hundi resume database` cannot wait, so both persons take part at once ([`require_two`]).
 //! Both have to prove who they are, by a session or a password, because anybody can write a name on
@@ -229,8 +229,9 @@ impl ApprovalRequest {
             _ => None,
         }
     }
-    /// The object that the request is about; `None` if its subject is no object, such as a pause,
-    /// an account or a statement.
+    /// The identifier in the subject; `None` if the subject is another text, such as a pause, an
+    /// account or a statement. A statement's line and a difference with a chain have an identifier
+    /// ([`ObjectKind::Request`]), but no object.
     pub fn object(&self) -> Option<AnyId> {
         AnyId::parse(&self.subject)
     }
@@ -355,7 +356,7 @@ fn cause(
 
 /// Whether this object has a confirmed match that nobody has decided about, or a hit that an
 /// operator refused. For a payout the hits of its transfer count, because an approval of the payout
-/// clears them.
+/// clears them. For a sender, its own `screening` counts too.
 fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreError> {
     let is_confirmed = |row: &screening::hit::HitRow| match row.decision {
         None => row.screening == Screening::ConfirmedMatch,

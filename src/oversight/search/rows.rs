@@ -6,8 +6,8 @@ use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// The endpoint of a delivery; `None` if it was deleted. The query looks the delivery up at each
-/// endpoint, and endpoints are few.
+/// The endpoint of a delivery; `None` if the endpoint was deleted, or there is no such delivery.
+/// The query looks the delivery up at each endpoint, and endpoints are few.
 pub fn endpoint_of(
     tx: &mut dyn Tx,
     delivery: AnyId,

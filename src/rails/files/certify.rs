@@ -24,12 +24,13 @@ pub struct Certification {
     /// Our payments that were made according to the files, each with whether any report gives its
     /// reference.
     payments: BTreeMap<EndToEndId, bool>,
-    /// Reports of our payments that give no reference, or several, with the texts that could be
-    /// one, by element.
+    /// One entry for each report that calls a payment of ours made but gives no reference, or
+    /// several: the payment, and the texts that could be its reference, by element.
     missing: Vec<(EndToEndId, Vec<(ReferenceElement, Utr)>)>,
     /// Versions of pain.001 that status reports name.
     versions: Vec<Pain001>,
-    /// The account numbers of statements, as the bank writes them.
+    /// The account numbers of statements and notifications, as the bank writes them, each with how
+    /// often it occurs.
     accounts: BTreeMap<String, usize>,
 }
 
@@ -65,7 +66,7 @@ impl Certification {
         self.payments.values().filter(|is_referenced| **is_referenced).count()
     }
 
-    /// Reads one file and answers a line for everything in it.
+    /// Reads one file, and answers lines that say what it holds.
     pub fn file(&mut self, name: &str, bytes: &[u8]) -> Vec<String> {
         self.files_count += 1;
         let found = match self.format.0.read_sample(bytes) {

@@ -31,8 +31,7 @@ pub struct Folders {
     pub staging: PathBuf,
 }
 
-/// A file of the inbox as it was found. A file that a later look finds unchanged counts as
-/// complete.
+/// A file of the inbox as it was found. It is read once a later look finds it unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxFile {
     pub name: String,
@@ -48,8 +47,8 @@ impl InboxFile {
     }
 }
 
-/// Makes a folder if it is missing. The group may use the folders that an agent serves. The others,
-/// whose files hold account numbers, are for the service's user alone.
+/// Makes a folder if it is missing. The group may use the folders that an agent serves. The others
+/// are for the service's user alone.
 fn make(path: &Path, is_served: bool) -> Result<(), String> {
     let mode = if is_served { 0o770 } else { 0o700 };
     let made = fs::DirBuilder::new().recursive(true).mode(mode).create(path);
@@ -239,8 +238,8 @@ impl Folders {
         Ok(names)
     }
 
-    /// The files in the inbox, oldest first, at most `FOLDER_FILES_MAX`. Hidden files, folders,
-    /// links and files with one of `PARTIAL_ENDINGS` are left out.
+    /// The files in the inbox, oldest first, at most `FOLDER_FILES_MAX`. Left out are hidden files,
+    /// folders, links, and files whose names are not UTF-8 or have one of `PARTIAL_ENDINGS`.
     pub fn incoming(&self) -> io::Result<Vec<InboxFile>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.inbox)? {
@@ -274,7 +273,8 @@ impl Folders {
             .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
-    /// Moves a file from `inbox` to `archive`. `prefix` makes its name there unlike other files'.
+    /// Moves a file from `inbox` to `archive`. `prefix` is put before its name, so that the file
+    /// replaces no other one of that name.
     pub fn archive(&self, name: &str, prefix: &str) -> io::Result<()> {
         let kept = self.archive.join(kept_name(name, prefix));
         fs::rename(self.inbox.join(name), &kept)?;

@@ -1,5 +1,5 @@
-//! The profile of a bank: how its files differ, as data. It is the table `[bank.profile]`, or a
-//! file of its own that `[bank] profile_file` names.
+//! The profile of a bank: how its files differ from the defaults, as data. It is the table
+//! `[bank.profile]`, or a file of its own that `[bank] profile_file` names.
 
 use std::collections::BTreeMap;
 use std::path::Path;

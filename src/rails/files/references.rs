@@ -1,8 +1,8 @@
 //! Finds the clearing system's reference of a payment (the UTR) in a bank's report.
 //!
-//! Banks put the reference into nearly every element that can hold text, with or without a label. A
-//! text counts only if it is 10 to 22 letters and digits, with a digit ([`Utr::parse`]). The search
-//! order for NEFT and RTGS is:
+//! Banks put the reference into nearly every element that can hold text, with or without a label.
+//! For NEFT and RTGS, a text counts only if it is 10 to 22 letters and digits, with a digit
+//! ([`Utr::parse`]). The search order is:
 //!
 //! 1. the clearing system's own element (`ClrSysRef`, or the column `UTR`), if its text has a known
 //!    form ([`Utr::has_known_form`]) and a length that the payment's method uses;
@@ -12,8 +12,9 @@
 //! 5. a text with a known form;
 //! 6. the clearing system's element, whatever its form.
 //!
-//! Book transfers have an order of their own (see [`References::utr`]). The first step that finds
-//! something ends the search. If it finds texts that differ, the operator decides.
+//! For book transfers, other texts count ([`Utr::parse_for`]), in another order
+//! ([`References::utr`]). The first step that finds something ends the search. If it finds texts
+//! that differ, the operator decides.
 
 use super::values::Utr;
 use crate::rails::port::PaymentMethod;
@@ -110,7 +111,8 @@ impl References {
         References { candidates: Vec::new() }
     }
 
-    /// Adds an element's text, or those of its words that could be references.
+    /// Adds an element's text if the element holds references, and the words of the text that could
+    /// be references.
     pub fn add(&mut self, element: ReferenceElement, text: &str) {
         if element.holds_references() {
             let text = text.trim();
@@ -194,8 +196,9 @@ impl References {
         };
         if method == PaymentMethod::Internal {
             // A book transfer has no reference of a clearing system, but a bank may write its own
-            // reference in the clearing system's element. The order is: this element, the profile's
-            // elements, a text after a label, the bank's references `AcctSvcrRef` and `TxId`.
+            // reference in the clearing system's element. The order is: this element (`ClrSysRef`)
+            // and the column `UTR`, the profile's elements, a text after a label, the bank's
+            // references `AcctSvcrRef` and `TxId`.
             let labelled = all().filter(|found| found.is_labelled).filter_map(read).collect();
             let first = [ReferenceElement::ClrSysRef, ReferenceElement::Utr];
             let last = [ReferenceElement::AcctSvcrRef, ReferenceElement::TxId];

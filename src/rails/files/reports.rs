@@ -191,8 +191,8 @@ pub struct AccountReport {
     pub page: i64,
     /// As the bank writes it. It is not stored.
     pub account_number: String,
-    /// Booked balances of a statement, each with its day; `None` on notifications and inner pages.
-    /// A negative balance is overdrawn.
+    /// Booked balances, each with its day. Notifications have none, and a page of a statement may
+    /// lack them. A negative balance is overdrawn.
     pub opening: Option<(Money, Day)>,
     pub closing: Option<(Money, Day)>,
     /// Entries that are booked.
@@ -207,7 +207,7 @@ pub struct StatementLine {
     /// a batch of ours, or [`CHARGES`].
     pub other_reference: Option<String>,
     pub references: References,
-    /// The bank's own reference of the entry.
+    /// The bank's own reference of the transaction, or else of the entry.
     pub entry_reference: Option<String>,
     pub amount: Money,
     pub sign: Sign,

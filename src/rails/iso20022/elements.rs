@@ -93,10 +93,10 @@ pub fn reason_in(
         reason.code = code.map(str::to_owned);
     }
     let texts: Vec<&str> = information.all("AddtlInf").map(Element::text).collect();
-    // The standard allows 105 characters, so the bank splits a longer text over several elements.
     for text in &texts {
         references.add(ReferenceElement::AddtlInf, text);
     }
+    // The standard allows 105 characters, so the bank splits a longer text over several elements.
     reason.set_text(&texts.join(" "));
     Ok(())
 }

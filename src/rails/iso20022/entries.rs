@@ -8,10 +8,10 @@ use crate::rails::files::references::ReferenceElement;
 use crate::rails::files::reports::{CHARGES, Sign, StatementLine};
 use crate::rails::files::values::{Day, EndToEndId};
 
-/// Turns a booked entry into its lines: one for each transaction, and one for charges that the
-/// entry includes. If an entry has no transactions, or if it has several and one of them has no
-/// amount in INR, it becomes one line with its whole amount. An entry without a day gets
-/// `default_day`.
+/// Turns a booked entry into its lines: one for each transaction. An entry with a single
+/// transaction gets a second line for charges that it includes. If an entry has no transactions, or
+/// if it has several and one of them has no amount in INR, it becomes one line with its whole
+/// amount. An entry without a day gets `default_day`.
 pub fn read(
     entry: &Element,
     place: &str,

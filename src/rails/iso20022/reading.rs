@@ -40,8 +40,8 @@ pub fn read(bytes: &[u8]) -> Result<Incoming, FileError> {
     read_for(bytes, &|_| true)
 }
 
-/// Reads a file. Statements of accounts that are not ours are listed as unread. A file of
-/// statements or notifications is refused if parts of it are unread and no entry was read.
+/// Reads a file. Statements and notifications of accounts that are not ours are listed as unread. A
+/// file of statements or notifications is refused if parts of it are unread and no entry was read.
 pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming, FileError> {
     let (namespace, document) = xml::parse(bytes, &is_known, MESSAGES_READ)?;
     let mut found = None;

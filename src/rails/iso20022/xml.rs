@@ -1,5 +1,5 @@
-//! Reads XML from outside into a small tree, within limits, and writes our own XML. No other module
-//! touches markup.
+//! Reads XML from outside into a small tree, within limits, and writes our own XML. The other
+//! modules of `iso20022` touch no markup.
 //!
 //! Document types, processing instructions and entities other than XML's own are refused, because
 //! ISO 20022 never needs them. A business header or an envelope around the message is skipped.

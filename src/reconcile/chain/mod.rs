@@ -98,7 +98,8 @@ impl BookMovement {
 }
 
 /// Compares `written`, what the book has, with `shown`, what the chain shows of some blocks. `ours`
-/// are the addresses that were handed out. The caller has to put into `shown`:
+/// are the addresses in these blocks that were handed out; a comparison of refunds passes none. The
+/// caller has to put into `shown`:
 ///
 /// - every movement of the token from or to one of `ours` in these blocks;
 /// - for each place of `written`, the movement that the chain has there, in any block and of any
@@ -202,7 +203,7 @@ pub struct AddressHolding {
     pub address: AddressBytes,
     /// The token's contract, as the transfer names it.
     pub token_contract: AddressBytes,
-    /// Millionths, in all contracts that the token had together.
+    /// Millionths, summed over all contracts that the token has had.
     pub units: i64,
 }
 

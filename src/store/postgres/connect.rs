@@ -38,7 +38,7 @@ const SILENCE_MAX: Duration = Duration::from_millis(500);
 /// - A commit is done once it is on the disk (not `off`) and the synchronous standby has it (not
 ///   `local`), whatever the settings of server, database or role. `remote_write` and `remote_apply`
 ///   are left alone: how far a standby must be is the operator's choice.
-/// - Statements have limits of time.
+/// - Statements, waits for locks and idle transactions have limits of time.
 ///
 /// A node's connection also announces that a node is connected.
 fn settings(is_node: bool) -> String {
@@ -205,7 +205,7 @@ pub(super) enum Waited {
 
 impl Connecting {
     /// Prepares to connect and to set up the connection ([`settings`]). Nothing is sent before
-    /// somebody waits, and it takes a few seconds at most.
+    /// somebody waits. From now on the connection has a few seconds to be made.
     pub(super) fn start(
         url: &PostgresUrl,
         fence: Option<&Arc<Fence>>,

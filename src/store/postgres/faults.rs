@@ -34,7 +34,8 @@ impl SessionError {
 pub(super) enum CommitError {
     /// Nothing was kept.
     Refused(StoreError),
-    /// The connection was lost during the commit.
+    /// The connection was lost during the commit, or the commit does not count as done
+    /// (`PgSession::acknowledge`).
     Unknown(String),
 }
 

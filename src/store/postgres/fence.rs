@@ -297,9 +297,9 @@ impl Fence {
         );
     }
 
-    /// Notes what a server of the address said that takes writes. `before` is what this node had
-    /// seen when it asked. A server of a higher timeline is the new primary; its log is judged once
-    /// a connection works with it. A server of a lower timeline is an old primary.
+    /// Notes the position of a server of the address that takes writes. `before` is what this node
+    /// had seen when it asked. A server of a higher timeline is the new primary; its log is judged
+    /// once a connection works with it. A server of a lower timeline is an old primary.
     pub(super) fn notice(&self, before: DatabaseSeen, position: Position) {
         let mut state = self.lock();
         if failpoint("no_fence") {

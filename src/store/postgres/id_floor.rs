@@ -42,9 +42,10 @@ const LOCK_CLASS: i64 = 1_752_525_412;
 /// The keys hold times modulo this.
 const KEY_MODULUS: i64 = 1 << 32;
 
-/// If the last identifier of a page is at most this far ahead of the database's clock, the page
-/// waits until the clock has passed it. Such an identifier was minted in this millisecond, or by a
-/// node that computed a time slightly ahead.
+/// If the last identifier of a page is at most this far ahead of the database's clock, and no
+/// transaction was announced before this millisecond and still runs, the page waits until the clock
+/// has passed the identifier. Such an identifier was minted in this millisecond, or by a node that
+/// computed a time slightly ahead.
 pub(super) const WAIT_MILLISECONDS_MAX: i64 = 50;
 
 /// The latest time at which a transaction can have been announced, from the second number of its

@@ -276,7 +276,7 @@ enum Run {
     /// It minted an identifier whose time is before its announcement (`id_floor.rs`). It must run
     /// again and be announced first.
     TooEarly,
-    /// The connection was lost during the commit.
+    /// [`CommitError::Unknown`].
     Unknown(String),
 }
 

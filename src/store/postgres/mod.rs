@@ -6,7 +6,8 @@
 //!   that the node never writes to an older state of the database. `watch.rs` has that judged again
 //!   every few seconds.
 //! - `session.rs` is a connection; `faults.rs` says what its errors mean.
-//! - `tx.rs` is a transaction on a connection; `kind.rs` says how it begins.
+//! - `tx.rs` is a transaction on a connection; `kind.rs` says how it begins; `many_rows.rs` reads
+//!   and changes many rows with few statements.
 //! - `lane.rs` has the threads that run transactions; `queue.rs` has the jobs that wait for them.
 //! - `id_floor.rs` keeps lists from missing rows. `presence.rs` shows commands that a node runs.
 //!

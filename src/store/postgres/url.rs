@@ -99,7 +99,8 @@ impl PostgresUrl {
 }
 
 /// Splits a configuration with several servers into one for each server. Left out are
-/// `load_balance_hosts` and what `connect.rs` sets itself, such as the time limit.
+/// `load_balance_hosts`, `connect_timeout` and `target_session_attrs`; `connect.rs` sets the last
+/// two itself.
 fn of_each_host(config: &tokio_postgres::Config) -> Vec<tokio_postgres::Config> {
     if config.get_hosts().len() < 2 {
         return vec![config.clone()];

@@ -1,11 +1,11 @@
 //! What a report from the bank does to a payout.
 //!
 //! A payout settles when its payment is reported with a reference that no other payout has. It
-//! fails when the bank refuses the payment, with two exceptions: if the cause lies with us, the
-//! operator decides; if the bank calls the payment a duplicate, the outcome is unknown. In a
-//! refused file or batch, a payout fails only for a reason that concerns the beneficiary's bank,
-//! account or IFSC. Most reports that contradict each other mark the payout for the operator. If
-//! the bank paid a payout that had failed or come back, its refund is held.
+//! fails when the bank refuses the payment. But if the cause lies with us, the operator decides,
+//! and if the bank calls the payment a duplicate, the outcome is unknown. In a refused file or
+//! batch, a payout fails only for a reason that concerns the beneficiary's bank, account or IFSC.
+//! Most reports that contradict each other mark the payout for the operator. If the bank paid a
+//! payout that had failed or come back, its refund is held.
 
 use super::publish;
 use crate::kernel::id::kind;
@@ -82,7 +82,7 @@ struct ReportedPayment<'a> {
     payout: Payout,
 }
 
-/// The instruction that a report is about. `Err` says why there is none.
+/// The instruction that a report is about. `Err` says why the report fits none.
 pub(super) fn find_instruction(
     tx: &mut dyn Tx,
     report: &PaymentReport,

@@ -105,7 +105,7 @@ pub struct Journalled {
     pub message_id: Option<MessageId>,
     /// The first reference that the bank or the operator gave when the payout settled.
     pub reference: Option<String>,
-    /// The bank's own reference of the entry that paid it.
+    /// The bank's own reference of the movement that paid it.
     pub entry_reference: Option<String>,
     /// Why the payout waits for the operator.
     pub attention: Option<Attention>,
@@ -192,8 +192,8 @@ pub fn queued(
     tx.rows(&sql, &parameters)?.into_iter().map(journalled).collect()
 }
 
-/// Instructions that wait for a file, for the bank's final report or for the operator, and all
-/// others with an [`Attention`], oldest first.
+/// Instructions that are queued, are being written or have the status `unknown`; published ones
+/// that wait for the bank's final report; and all others with an [`Attention`]. Oldest first.
 pub fn under_way(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
         "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status IN ('queued', \
@@ -304,7 +304,7 @@ pub fn claim_reference(
 }
 
 /// The payout that was paid under this reference, be it the payment's UTR or the bank's own
-/// reference of the entry. `None` also if there are two such payouts, because either could be
+/// reference of the movement. `None` also if there are two such payouts, because either could be
 /// meant.
 pub fn paid_under(
     tx: &mut dyn Tx,
@@ -326,7 +326,7 @@ pub fn paid_under(
     Ok(found)
 }
 
-/// Notes the bank's own reference of the entry that paid a payout, unless one is noted already.
+/// Notes the bank's own reference of the movement that paid a payout, unless one is noted already.
 pub fn note_entry(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -338,8 +338,8 @@ pub fn note_entry(
     Ok(())
 }
 
-/// Notes the bank's reason, and the bank's file that gave it. If the same reason is noted already,
-/// the earlier file stays.
+/// Notes the bank's reason, and the bank's file that gave it. Changes nothing if the code and the
+/// text that the reason has are noted already.
 pub fn note_reason(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -415,9 +415,10 @@ fn payouts_explained_at(tx: &mut dyn Tx) -> Result<HashMap<String, i64>, StoreEr
     tx.rows(sql, &[])?.into_iter().map(|mut row| Ok((row.text()?, row.int()?))).collect()
 }
 
-/// Queues an instruction again for a new file, under the same identity, because the operator says
-/// that the bank did not take it. Removes its attention. `false` unless its status is `published`
-/// or `unknown`. An `unknown` one counts as published from now on, because the bank answered it.
+/// Queues an instruction again for a new file, under the same identity, because the operator
+/// decided `resend` after the bank had refused it. Removes its attention. `false` unless its status
+/// is `published` or `unknown`. An `unknown` one counts as published from now on, because the bank
+/// answered it.
 pub fn queue_again(
     tx: &mut dyn Tx,
     now: &Now,
