@@ -131,7 +131,7 @@ pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Encrypt
     let path = beside(database, KEY.1);
     let shown = path.display();
     // A key made now would fit nothing, and could later be taken for the right one.
-    if stored_verifier(database).is_some() {
+    if stored_verifier(database)?.is_some() {
         return Err(format!(
             "the encryption key is missing: {} was made with one, so give it in \
              HUNDI_ENCRYPTION_KEY or as {shown}",
@@ -147,13 +147,21 @@ pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Encrypt
     Ok(EncryptionKeys { key, next: None })
 }
 
-/// The verifier of the key of an existing database; `None` also if it cannot be read.
-fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
+/// The verifier of the key of an existing database; `None` if there is no database, or an empty
+/// one.
+fn stored_verifier(database: &Path) -> Result<Option<Vec<u8>>, String> {
     if !database.exists() {
-        return None;
+        return Ok(None);
     }
-    let connection = sqlite::open_reader(database).ok()?;
-    meta::read(&mut SqliteTx::new(&connection), VERIFIER).ok()?
+    let read = || {
+        let connection = sqlite::open_reader(database)?;
+        let mut tx = SqliteTx::new(&connection);
+        match schema_version(&mut tx)? {
+            0 => Ok(None),
+            _ => meta::read(&mut tx, VERIFIER),
+        }
+    };
+    read().map_err(|error: StoreError| format!("cannot read {}: {error}", database.display()))
 }
 
 /// The keys that the operator gave, or those in the files beside an SQLite database; `None` if
@@ -302,5 +310,28 @@ pub fn lock_database(database: &Database) -> Result<Option<ServeLock>, String> {
         Err(std::fs::TryLockError::Error(error)) => {
             Err(format!("cannot lock {}: {error}", path.display()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_is_made_for_a_database_that_cannot_be_read() {
+        let folder = std::env::temp_dir().join(format!("hundi-secrets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (broken, empty) = (folder.join("broken.db"), folder.join("empty.db"));
+        std::fs::write(&broken, "no database at all".repeat(100)).unwrap();
+        std::fs::write(&empty, "").unwrap();
+        let made = |path: &Path| {
+            let keys = encryption_keys(&Database::Sqlite(path.into()), &GivenKeys::default());
+            (keys.map(|_| ()), beside(path, KEY.1).exists())
+        };
+        let (refused, is_made) = made(&broken);
+        assert!(refused.as_ref().unwrap_err().contains("cannot read"), "{refused:?}");
+        assert!(!is_made, "the key would fit nothing");
+        assert_eq!(made(&empty), (Ok(()), true));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -143,12 +143,12 @@ impl Embedded {
     }
 
     /// Ends the lane once the jobs that wait have run, and copies the log into the database file.
-    /// Does nothing if the queue is full.
     pub(super) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
-        if self.queue.try_send(LaneMessage::Close(reply)).is_ok() {
-            let _ = closed.await;
-        }
+        let queue = self.queue.clone();
+        // If the queue is full, this waits until the lane has taken jobs from it.
+        let _ = tokio::task::spawn_blocking(move || queue.send(LaneMessage::Close(reply))).await;
+        let _ = closed.await;
     }
 }
 

@@ -170,8 +170,11 @@ pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Copies a database into a new file, as one consistent view, and makes the copy durable. Writers
-/// continue meanwhile. `file` must not exist: if the copy fails, this removes it.
+/// continue meanwhile. Fails if `file` exists. A copy that fails later leaves no file.
 pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    made.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     let copied = copy_into(source, file);
     if copied.is_err() {
         let _ = std::fs::remove_file(file);
@@ -180,9 +183,6 @@ pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
 }
 
 fn copy_into(source: &Connection, file: &Path) -> Result<(), StoreError> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let io = |error: std::io::Error| StoreError::Unavailable(error.to_string());
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(io)?;
     let mut target = Connection::open(file).map_err(store_error)?;
     {
         let backup = rusqlite::backup::Backup::new(source, &mut target).map_err(store_error)?;
@@ -192,7 +192,9 @@ fn copy_into(source: &Connection, file: &Path) -> Result<(), StoreError> {
         }
     }
     target.close().map_err(|(_, error)| store_error(error))?;
-    std::fs::File::open(file).and_then(|file| file.sync_all()).map_err(io)
+    std::fs::File::open(file)
+        .and_then(|file| file.sync_all())
+        .map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
 fn tune(connection: &Connection, cache_kibibytes: i64) -> Result<(), StoreError> {
@@ -474,6 +476,18 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         tune(&connection, READER_CACHE_KIBIBYTES).unwrap();
         assert_eq!(plans(&connection), 0);
+    }
+
+    #[test]
+    fn a_copy_leaves_a_file_alone_that_it_did_not_make() {
+        let file = std::env::temp_dir().join(format!("hundi-copy-{}", std::process::id()));
+        std::fs::write(&file, "somebody else's").unwrap();
+        let connection = Connection::open_in_memory().unwrap();
+        assert!(copy(&connection, &file).is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "somebody else's");
+        std::fs::remove_file(&file).unwrap();
+        copy(&connection, &file).unwrap();
+        std::fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -28,6 +28,8 @@ use crate::store::failpoint;
 
 /// The error of a server that neither accepts nor refuses a connection.
 const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
+/// After how many seconds of silence a connection is probed (TCP keep-alive).
+const KEEPALIVE_SECONDS: u64 = 30;
 /// How long a server may be silent before the next server of the address is tried too.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
@@ -131,7 +133,10 @@ async fn open(
 ) -> Result<Open, StoreError> {
     let mut config = config.clone();
     config.connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX));
-    config.keepalives_idle(Duration::from_secs(30));
+    // A setting of the address wins. One of two hours counts as none: that is the driver's default.
+    if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+        config.keepalives_idle(Duration::from_secs(KEEPALIVE_SECONDS));
+    }
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     if config.get_application_name().is_none() {
         config.application_name("hundi");
