@@ -419,8 +419,7 @@ impl Store {
         })
     }
 
-    /// Closes the store once the jobs that wait in it have run. Later writes are refused. Does
-    /// nothing if the queue of the embedded store is full.
+    /// Closes the store once the jobs that wait in it have run. Later writes are refused.
     pub async fn close(&self) {
         match &*self.engine {
             Engine::Embedded { embedded, .. } => embedded.close().await,
