@@ -147,9 +147,9 @@ pub fn check_cursor(
 /// there may be more to write.
 fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     keys::rows::lock_account(tx, scope)?;
-    let newest = Id::from_u128(u128::MAX);
-    let at = rows::checkpoint_until(tx, scope, newest)?.unwrap_or_default();
-    let events = rows::after(tx, scope, at.event_id, newest, READ_MAX)?;
+    let highest = Id::from_u128(u128::MAX);
+    let at = rows::checkpoint_until(tx, scope, highest)?.unwrap_or_default();
+    let events = rows::after(tx, scope, at.event_id, highest, READ_MAX)?;
     let mut at_steps = Vec::new();
     walk(at, &events, |at| {
         if at.events_count % STEP == 0 {

@@ -1,9 +1,9 @@
 //! Wakes requests on this node that wait for events which another node sequenced.
 //!
 //! The node that sequences wakes its own requests at each commit. Every node with waiting requests
-//! polls one row: the last identifier that the sequencer stored with its lease. The node reads the
-//! newest event of each waiting account only if that identifier has changed, or if an account waits
-//! that did not wait at the last look.
+//! polls one row: the last identifier that the sequencer stored with its lease. While that
+//! identifier stays the same and no other account begins to wait, the node need not read the newest
+//! event of each waiting account.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub struct HandedDelivery {
     pub scope: Scope,
     pub endpoint_id: EndpointId,
     /// The endpoint's version as the sequencer read it. `due.schedule_start_milliseconds` counts as
-    /// the moment at which it did.
+    /// the moment of that read.
     pub version: i64,
     pub due: DueDelivery,
     pub lease_ends_milliseconds: i64,
@@ -72,8 +72,8 @@ impl Handover {
 
     // The worker's side.
 
-    /// Replaces the offers for the endpoints in `changed` (`None` withdraws an offer), and how many
-    /// deliveries the worker could send at once to all endpoints together. After
+    /// Replaces the offers for the endpoints in `changed` (`None` withdraws an offer), and the
+    /// number of deliveries that the worker could send at once to all endpoints together. After
     /// [`Handover::close`] this does nothing.
     pub fn publish(&self, changed: Vec<(EndpointId, Option<Offer>)>, room_total: usize) {
         let state = &mut *self.state();

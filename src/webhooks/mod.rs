@@ -2,7 +2,7 @@
 //! signed, and which events are wanted.
 //!
 //! `sequencer` gives events their identifiers, and `fan_out` makes a delivery for each endpoint
-//! that wants one. `worker` makes the attempts with `sending`, at the times of `schedule`.
+//! that wants the event. `worker` makes the attempts with `sending`, at the times of `schedule`.
 //! `deliveries` has the rules of a delivery. `replay` begins deliveries again, and `drill` tests a
 //! receiver.
 

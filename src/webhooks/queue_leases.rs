@@ -5,8 +5,8 @@
 //!
 //! A delivery that is sent under such a lease keeps its due time. So the node remembers what it
 //! took ([`HeldDeliveries`]), and does not take it again. The result of an attempt is recorded if
-//! no other node has taken the lease and the delivery still has its due time. When the lease ends,
-//! another node finds all that is still due.
+//! the lease in the queue's row is still this node's, even if it has ended, and the delivery still
+//! has its due time. When the lease ends, another node finds all that is still due.
 
 use std::collections::HashSet;
 

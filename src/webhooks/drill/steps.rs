@@ -9,7 +9,7 @@ use crate::webhooks::sending::sign::{secret_text, signature_header};
 /// By how much a wrong timestamp is off, in seconds. Receivers should accept at most 300, in both
 /// directions.
 const TIMESTAMP_OFF_SECONDS: i64 = 600;
-/// The longest time that a receiver should take to answer, in milliseconds. (A delivery fails after
+/// The longest time that a receiver should take to answer, in milliseconds. (An attempt fails after
 /// 10 s without an answer.)
 const QUICK_MILLISECONDS_MAX: u32 = 5_000;
 /// The HTTP status that stands for no answer.
@@ -225,7 +225,7 @@ impl DrillStep {
         self.events.iter().map(sent).collect()
     }
 
-    /// Grades the answers; `None` for a delivery that could not be sent.
+    /// Grades the answers. An outcome is `None` if its delivery could not be sent.
     pub fn judge(&self, outcomes: &[Option<AttemptOutcome>]) -> DrillCheck {
         let http_statuses: Vec<u16> = outcomes
             .iter()

@@ -37,15 +37,15 @@ pub const EXCERPT_BYTES_MAX: usize = 2 * 1024;
 pub const HEADERS_MAX: usize = 64;
 /// The most bytes of an answer's head.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// The most bytes that are read from the connection for one answer. This includes interim answers
-/// (RFC 9110 section 15.2) and chunk framing, which the limits above do not count.
+/// After this many bytes of one answer, no more are read from the connection. This includes interim
+/// answers (RFC 9110 section 15.2) and chunk framing, which the limits above do not count.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The longest `Retry-After` that is reported, in seconds: as long as one schedule of attempts. A
 /// longer one is cut to this.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// How long each part of an attempt may take. Callers are promised the default values; tests use
-/// others.
+/// How long each part of an attempt may take. docs/guides/webhooks.md promises callers the default
+/// values of `head` and `total`. Tests use other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// See [`RESOLVE_SECONDS_MAX`].

@@ -117,8 +117,9 @@ impl ClientInner {
                     self.keep(is_idle, attempt, connection);
                     return Ok(answer);
                 }
-                // The kept connection ended before any byte of an answer came. Receivers close idle
-                // connections, so a new connection gets one more try.
+                // The kept connection ended before the request was written, or before any byte of
+                // an answer came. Receivers close idle connections, so the request is sent once
+                // more on a new one.
                 Err(fault) if fault.unanswered => {}
                 Err(fault) => return Err(fault.error),
             }

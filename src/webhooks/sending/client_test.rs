@@ -858,7 +858,7 @@ fn an_excerpt_is_bounded_text() {
 }
 
 #[test]
-fn limits_and_codes_are_those_that_callers_are_promised() {
+fn limits_and_codes_stay_the_same() {
     let deadlines = Deadlines::default();
     assert_eq!(deadlines.connect, Duration::from_secs(5));
     assert_eq!(deadlines.head, Duration::from_secs(10));

@@ -23,7 +23,7 @@ use super::pool::lock;
 
 /// The most names in each of `good`, `proven` and `bad` of [`KnownNames`].
 const NAMES_MAX: usize = 1024;
-/// Permits for names of any kind: how many look-ups run at the same time, at most.
+/// Permits for names of any kind. Each look-up that runs has one, or one of the additional permits.
 const RESOLVING_MAX: usize = 64;
 /// How many of these permits may go to names that were bad before their look-up.
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;

@@ -28,9 +28,9 @@ pub fn secret_text(random: [u8; SECRET_BYTES]) -> String {
 /// separated by single spaces, in the order of `secrets`.
 ///
 /// An entry is `v1,` and the base64 of HMAC-SHA256 (RFC 2104) over
-/// `{id}.{timestamp_seconds}.{body}`. The key of a pair's first entry is the secret's whole text,
-/// as docs/guides/webhooks.md says. The key of the second is the bytes that the base64 after
-/// `whsec_` stands for, as the libraries of Standard Webhooks verify it. A secret with no valid
+/// `{id}.{timestamp_seconds}.{body}`. The key of a pair's first entry is the secret's whole text.
+/// The key of the second is the bytes that the base64 after `whsec_` stands for, as
+/// docs/guides/webhooks.md and the libraries of Standard Webhooks verify it. A secret with no valid
 /// base64 after `whsec_` gets the first entry only.
 ///
 /// `id` is the value of `Webhook-Id`, and contains no `.`. `timestamp_seconds` is the value of
@@ -95,7 +95,7 @@ mod tests {
         Sha256::digest([outer_pad.as_slice(), inner.as_slice()].concat()).to_vec()
     }
 
-    /// The steps of "The signature" in docs/guides/webhooks.md, as a receiver would write them.
+    /// Verifies a delivery as a receiver would that takes the secret's whole text as the key.
     /// Answers the HTTP status that the receiver answers.
     fn receiver_status(
         secret: &str,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_check_in_the_guide_accepts_a_delivery_and_refuses_changes() {
+    fn a_receiver_accepts_a_delivery_and_refuses_changes() {
         let (secret, other) = (secret(1), secret(2));
         let header = signature_header(&[&secret], ID, 1_764_000_000, BODY);
         let check = |secret: &str, id: &str, timestamp: &str, body: &[u8], now: i64| {

@@ -13,13 +13,13 @@ use crate::webhooks::queue_leases;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
 /// How long a stopping worker waits for steps and attempts that run, in seconds: a little longer
-/// than the longest attempt takes.
+/// than an attempt can take if no chaos profile sends its delivery twice.
 const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 
 impl DeliveryWorker {
     /// Gives back claims, then waits for running attempts and records them. Once the lease of a
-    /// queue is given back, another node sends all that is not recorded. So the worker gives back
-    /// such a lease before it waits only if no attempt of the endpoint runs. It gives back the
+    /// queue is given back, another node sends all that is not recorded. So before the wait, the
+    /// worker gives back only the leases of endpoints without a running attempt. It gives back the
     /// other leases when all attempts have ended, or when [`STOP_SECONDS_MAX`] are over. A claim
     /// that cannot be given back ends by itself.
     pub(super) async fn finish(mut self) {

@@ -26,8 +26,7 @@ pub(super) const RUNNING_SUSPECT_MAX: usize = RUNNING_MAX / 2;
 /// How many of those attempts may belong to suspect and untried endpoints together
 /// ([`Reliability::Untried`]). The rest is reserved for reliable endpoints.
 pub(super) const RUNNING_UNPROVEN_MAX: usize = RUNNING_MAX / 4 * 3;
-/// The pause after a failed attempt of an endpoint that is only probed (it gets one attempt at a
-/// time), in milliseconds.
+/// The pause after a failed attempt of an endpoint that is only probed, in milliseconds.
 const PROBE_GAP_MILLISECONDS: u64 = 250;
 /// An attempt that runs longer than this makes its endpoint suspect, in milliseconds.
 pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
@@ -51,7 +50,6 @@ const BROKEN_PAUSE_SECONDS: u64 = 60;
 /// How long turns continue through a backlog, each where the last one ended, before one begins at
 /// the backlog's beginning again, in milliseconds.
 const BACKLOG_READ_ON_MILLISECONDS: u64 = 1_000;
-
 /// The pause of an endpoint whose queue is leased by another node, in milliseconds.
 const EXCLUDED_PAUSE_MILLISECONDS: u64 = 1_000;
 
@@ -393,8 +391,7 @@ impl Scheduler {
         starts
     }
 
-    /// Makes an endpoint suspect because one of its attempts has been running for
-    /// [`SLOW_MILLISECONDS`].
+    /// Makes an endpoint suspect because one of its attempts is slow ([`SLOW_MILLISECONDS`]).
     pub(super) fn note_slow_attempt(&mut self, endpoint_id: EndpointId) {
         if let Some(endpoint) = self.endpoints.get_mut(&endpoint_id) {
             list_changed(&mut self.changed_endpoints, endpoint_id, endpoint);
