@@ -17,8 +17,8 @@ pub enum Passage {
     Missing,
 }
 
-/// Draws what happens to a new event of an attacked endpoint, and stores the event. An event that
-/// the profile no longer attacks is not stored.
+/// Draws what happens to a new event of an attacked endpoint, and stores the event. Once the
+/// profile's attacks have ended or it has [`EVENTS_MAX`] events, nothing is drawn or stored.
 pub fn passage(
     tx: &mut dyn Tx,
     now: &Now,
@@ -108,7 +108,7 @@ pub fn delivered(
     event.attacked_http_status =
         event.attacked_http_status.or(attacked_http_status).or(late.filter(|status| *status > 0));
     event.duration_milliseconds = event.duration_milliseconds.max(duration_milliseconds);
-    // This includes a missing event that was replayed.
+    // A missing event counts as read too, if it was replayed and the receiver took it.
     event.was_read |= (200..300).contains(&http_status);
     rows::event_update(tx, scope, key_id, &event)
 }

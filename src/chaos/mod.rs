@@ -1,6 +1,6 @@
-//! A sandbox that attacks its caller, in test mode. Answers are lost, delayed or refused for a
-//! moment. Webhooks come twice, late, forged or not at all. A report grades how the caller dealt
-//! with it.
+//! A sandbox that attacks its caller, in test mode. Requests are refused once or twice, answers are
+//! lost or late. Webhooks come twice, late, after a forged copy or not at all. A report grades how
+//! the caller dealt with it.
 //!
 //! A key has at most one profile. As long as a profile attacks, its settings, among them the seed,
 //! and the order in which requests and events come decide which ones it attacks. So a run can be

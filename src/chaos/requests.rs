@@ -112,7 +112,8 @@ pub fn begin(
     let (answered_milliseconds, http_status) = match fate {
         Fate::Unavailable => (Some(at), 503),
         Fate::Locked => (Some(at), 409),
-        // Recorded at once, so that the report shows an attempt that did not wait for the answer.
+        // The time of the late answer is recorded at once, so that the report shows whether the
+        // next attempt waited for it.
         Fate::Delayed => (Some(at + profile.delay_milliseconds), 0),
         Fate::Answered | Fate::Dropped => (None, 0),
     };

@@ -29,13 +29,13 @@ pub struct RequestAttempt {
     pub at_milliseconds: i64,
     pub fate: Fate,
     /// When it was answered, by the store's clock. For a refused attempt, and for one whose answer
-    /// is delayed, this is set as the attempt begins; the delayed answer does not come before it.
-    /// For any other attempt it is `None` while the attempt runs.
+    /// is delayed, this is set as the attempt begins; the delayed answer does not come before it,
+    /// except while the service stops. For any other attempt it is `None` while the attempt runs.
     #[serde(rename = "answered_at")]
     pub answered_milliseconds: Option<i64>,
     /// The status of the answer, also of one that was dropped; 0 while the attempt runs.
     pub http_status: u16,
-    /// Whether the attempt has the same path and body as the request's first one.
+    /// Whether the attempt has the same path, query and body as the request's first one.
     pub is_same: bool,
 }
 
@@ -94,7 +94,7 @@ pub struct WatchedEvent {
     pub attacked_http_status: Option<i64>,
     /// The longest time that the receiver took for an attempt.
     pub duration_milliseconds: i64,
-    /// Whether the caller took a delivery of the event with 2xx, or read the event or the object
-    /// that it is about.
+    /// Whether the caller took a delivery of the event with 2xx or, if the event is missing, read
+    /// it or the object that it is about.
     pub was_read: bool,
 }

@@ -100,7 +100,7 @@ pub async fn approve(visit: Visit) -> PageOutcome {
         .store
         .write(move |tx, now| four_eyes::approve(tx, now, &services, number, &person));
     approved.await?;
-    // The approval may have ended a pause of payouts, for which some wait.
+    // The approval may have ended a pause of payouts. Those that waited for its end go on now.
     submit_waiting(&visit.app.store).await?;
     visit.back_to(PATH, "notice.request_approved")
 }

@@ -73,7 +73,7 @@ impl<'a> Frame<'a> {
 }
 
 impl Visit {
-    /// The frame of this page; `section` is its line of the navigation.
+    /// The frame of this page, which belongs to `section` of the console.
     pub fn frame(&self, section: &'static str) -> Frame<'_> {
         Frame::of(&self.asked, Some(&self.session), section)
     }

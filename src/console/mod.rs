@@ -1,8 +1,8 @@
 //! The operator's console: pages below `/console`, on a listener of their own.
 //!
 //! The server draws the pages, and they work without scripts; htmx only replaces parts of a page.
-//! Nothing is loaded from elsewhere, and no page has inline styles or scripts, so the
-//! Content-Security-Policy names no other server. `answer.rs` judges a request in this order: host,
+//! No page loads anything from elsewhere or has inline styles or scripts, and the
+//! Content-Security-Policy allows neither. `answer.rs` judges a request in this order: host,
 //! origin and content type of a change, session, route and method, role, second factor, form token.
 //!
 //! # How to add a page

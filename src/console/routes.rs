@@ -1,4 +1,5 @@
-//! Every route of the console, and who may use it: anybody, or an operator of a role or higher.
+//! Every route of the console, and who may use it: anybody, anybody who is signed in, or an
+//! operator of a role or higher.
 
 use super::pages::{
     self, accounts, audit, decide, keys, limits, machinery, overview, persons, queues, reports,
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_routes_collide_and_all_stand_below_the_console() {
+    fn no_two_paths_collide_and_all_stand_below_the_console() {
         let table = RouteTable::new(routes()).unwrap();
         assert!(table.routes.iter().all(|route| route.path.starts_with("/console")));
     }

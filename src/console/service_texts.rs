@@ -1,6 +1,6 @@
-//! What the service itself wrote into the store and the log, in the reader's language: the evidence
-//! of screening, what decisions and entries of the audit log are about, and its own reasons. What
-//! a person typed, names on lists, identifiers and addresses stay as they are.
+//! What the service itself wrote into the store, in the reader's language: the evidence of
+//! screening, what decisions and entries of the audit log are about, and its own reasons. What a
+//! person typed, names on lists, identifiers and addresses stay as they are.
 
 use super::blocks::word;
 use super::texts::Words;

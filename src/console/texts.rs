@@ -70,7 +70,7 @@ impl Words {
     }
 }
 
-/// All languages, for the choice on the account's page.
+/// All languages, English first.
 pub fn all() -> &'static [Words] {
     &ALL
 }

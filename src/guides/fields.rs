@@ -96,7 +96,7 @@ pub fn bounds(schema: &Value) -> Vec<String> {
         range("minimum", "maximum", ""),
         range("minLength", "maxLength", " characters"),
         range("minItems", "maxItems", " items"),
-        // A long pattern, or one that only excludes control characters, does not help people.
+        // A long pattern, or one that excludes control characters, does not help people.
         text("pattern")
             .filter(|pattern| !pattern.contains("\\u") && pattern.len() <= PATTERN_SHOWN_MAX)
             .map(|pattern| format!("pattern {pattern}")),

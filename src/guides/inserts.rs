@@ -1,5 +1,5 @@
-//! The parts of guides that come from the code: status graphs, error codes, failure codes, what a
-//! diagnosis says, why a beneficiary cannot be paid, event types, limits.
+//! The parts of guides that come from the code, such as status graphs, error codes and event types,
+//! or from CHANGELOG.md: the version, and what changed for callers.
 
 use std::fmt::Write;
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::fields::{FieldLine, bounds, code_words, fields_html, fields_markdown, words};
 use super::markdown::{Heading, SearchSection, escape};
 
-/// How many levels of objects inside objects are shown.
+/// How many levels of fields are shown; the fields of a body or an answer are the first.
 const DEPTH_MAX: usize = 4;
 /// What a `$ref` to a schema begins with.
 const SCHEMA_PREFIX: &str = "#/components/schemas/";

@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::scope_semaphores::ScopeSemaphores;
 use crate::kernel::{Refusal, Scope};
 
-/// How long a request waits for the account's earlier one.
+/// How long a request waits at most for its turn.
 pub const TURN_WAIT_SECONDS_MAX: u64 = 5;
 /// The shortest and the longest pause after a turn. Without a shortest one, many requests that end
 /// immediately, such as refused ones, would keep a processor busy.
@@ -44,7 +44,8 @@ impl Drop for Turn {
 pub struct AccountTurns(ScopeSemaphores);
 
 impl AccountTurns {
-    /// Waits until the account has no expensive request under way. Dropping the turn ends it.
+    /// Waits until the account's earlier turn and the pause after it are over, for at most
+    /// [`TURN_WAIT_SECONDS_MAX`]; then `Err` (429). Dropping the turn ends it.
     pub async fn take(&self, scope: Scope) -> Result<Turn, Refusal> {
         self.take_within(scope, Duration::from_secs(TURN_WAIT_SECONDS_MAX)).await
     }

@@ -1,4 +1,5 @@
-//! Request bodies as a tree that keeps duplicate keys visible and number tokens literal.
+//! Request bodies as a tree that keeps number tokens as they were written. A body with
+//! duplicate keys is refused.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -10,12 +11,12 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// How deep objects and arrays may be nested; the outermost counts as 1.
 pub const BODY_DEPTH_MAX: usize = 8;
 
-/// A JSON value as it was written.
+/// A JSON value.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Node {
     Null,
     Bool(bool),
-    /// The token itself: `1.0` and `1` stay different.
+    /// The token as it was written: `1.0` and `1` stay different.
     Number(String),
     Text(String),
     Array(Vec<Node>),

@@ -1,5 +1,5 @@
 //! Chaos for keys that have a profile: which requests are refused before they run, and what happens
-//! to their answers. Test helpers are never attacked.
+//! to their answers. Only POSTs and GETs are attacked, and of these no test helpers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub struct Watching {
     watched: Option<(Scope, KeyId, AttemptVerdict)>,
 }
 
-/// Whether the caller's requests are watched now. The key's row says so, so other keys cost
-/// nothing.
+/// Whether requests of this caller for this route are watched now. The time until which they are
+/// is in the key's row, which is known already, so other keys cost nothing.
 pub fn is_watched(app: &AppState, caller: &Caller, route: &Route) -> bool {
     caller.chaos_until_milliseconds.is_some_and(|until| app.store.clock.milliseconds() < until)
         && !route.is_test_helper()
@@ -95,8 +95,8 @@ async fn begin(
     Err(refusal.into())
 }
 
-/// Notes the withheld events that the caller learns of from this answer: it shows the object that
-/// an event is about, or the event itself.
+/// Notes the withheld events that the caller learns of from this answer: those about the object in
+/// the path, and of an answer under `/v1/events` those that it shows.
 pub async fn note_read(
     app: &AppState,
     caller: &Caller,

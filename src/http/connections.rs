@@ -66,7 +66,7 @@ pub struct Connections {
     open: Mutex<ConnectionTable>,
     count_max: usize,
     count_per_peer_max: usize,
-    /// Signalled whenever a connection ends or becomes idle.
+    /// Signalled whenever a connection ends, becomes idle, or begins a request instead of closing.
     changed: Notify,
 }
 

@@ -33,8 +33,8 @@ use crate::store::idempotency::{self, Answer, Claim, ClaimOutcome};
 use crate::store::running_keys::RunningKeys;
 
 /// How long a request may take on PostgreSQL, apart from receiving its body, from waiting for an
-/// event and from what a chaos profile adds. Each transaction has a limit of its own; this one is
-/// for requests with several transactions.
+/// event and from what a chaos profile does to the answer. Each transaction has a limit of its own;
+/// this one is for requests with several transactions.
 pub const ANSWER_SECONDS_MAX: u64 = 9;
 /// The longest wait for an event if the node was already stopping when the request came.
 const WAIT_SECONDS_DRAINING_MAX: u64 = 1;
@@ -330,8 +330,8 @@ async fn get(api: &Api, asked: &RoutedRequest) -> Result<(Answer, bool), Operati
     Ok(read)
 }
 
-/// Answers a page at once if it has objects, otherwise as soon as it has some or the caller's wait
-/// is over. The wait is registered before each read, so no event is missed.
+/// Answers a page at once if it has objects, otherwise as soon as it has some, the caller's wait is
+/// over or the node begins to stop. The wait is registered before each read, so no event is missed.
 async fn get_waiting(
     api: &Api,
     seen: &mut Trace,

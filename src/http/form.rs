@@ -183,7 +183,7 @@ pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut V
         }
         let shown = shown_name(key);
         let name = member_name(prefix, &shown);
-        // A masked name may be a value in the wrong place, which nothing is compared with.
+        // A masked name may be a value in the wrong place, so nothing is suggested for it.
         let meant = if shown == *key { near::meant(key, known) } else { None };
         let hint = meant.map_or(String::new(), |meant| {
             format!(" Did you mean {}?", member_name(prefix, meant))

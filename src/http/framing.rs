@@ -2,9 +2,9 @@
 //! connection itself.
 //!
 //! hyper answers a head that it cannot parse with only a status. [`ErrorShapeStream`] stands
-//! between hyper and the socket, remembers the last head, and replaces such an answer by one in the
-//! error shape. It does so if the head is recognisable as HTTP/1, or if an earlier request on the
-//! connection was answered.
+//! between hyper and the socket, keeps what arrived since the last answer, and replaces hyper's
+//! answer by one in the error shape. It does so if the head is recognisable as HTTP/1, or if an
+//! earlier request on the connection was answered.
 
 use std::io;
 use std::pin::Pin;

@@ -36,7 +36,7 @@ impl Verb {
     }
 }
 
-/// Everything a handler may use: the transaction, the time, the caller, and the path and query.
+/// Everything that a handler may use.
 pub struct Context<'a> {
     pub tx: &'a mut dyn Tx,
     pub now: &'a mut Now,

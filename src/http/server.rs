@@ -42,7 +42,7 @@ const ANSWER_SENT_SECONDS: u64 = 2;
 pub struct Peer(pub std::net::IpAddr);
 
 /// Serves until `stop`. Returns when the last request is done or its time is up. `refuse` makes the
-/// answer to a request that reaches no route, because its head is too long or not HTTP/1.1.
+/// answer to a request that reaches no route because its head is refused.
 pub async fn serve<F>(
     listener: TcpListener,
     mut stop: watch::Receiver<bool>,
@@ -137,14 +137,14 @@ pub async fn serve<F>(
     }
 }
 
-/// Runs a connection until it ends or must make room for another.
+/// Runs a connection until it ends or has to close.
 async fn run(connection: impl Future, admitted: Admitted, metrics: Arc<Metrics>) {
     metrics.connections(1);
     let connection = pin!(connection);
     tokio::select! {
         // An error of a connection (reset, broken framing, deadline) ends only that connection.
         _ = connection => {}
-        // This connection was idle longest and makes room. A connection counts as idle once its
+        // An idle connection closes to make room or at a stop. A connection counts as idle once its
         // answer has been made, even if it is still being sent: a client that has not read all of
         // it loses the rest, and a page that follows a stream connects again.
         () = admitted.closing() => {}

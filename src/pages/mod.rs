@@ -1,5 +1,5 @@
-//! Everything that is answered over HTTP outside the API: health, readiness, metrics, the OpenAPI
-//! document, the documentation, the payer's page, and the pages that verify payment advices.
+//! What the API's listener answers outside the API: health, readiness, metrics, `security.txt`, the
+//! OpenAPI document, the documentation, the payer's page, and what verifies payment advices.
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ pub const RECOVERY_CODES: usize = 10;
 /// How many letters and digits a recovery code has: 50 random bits (`passwords::letters`).
 const RECOVERY_CHARACTERS: usize = 10;
 
-/// HOTP (RFC 4226) of a step.
+/// The HOTP code (RFC 4226) of a step.
 fn code_at(secret: &[u8], step: i64, digits: u32) -> u32 {
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret);
     let tag = hmac::sign(&key, &step.to_be_bytes());
@@ -126,7 +126,7 @@ fn recovery_hash(services: &Services, number: i64, code: &str) -> [u8; 32] {
     services.sealer.fingerprint(&[b"recovery code", &number.to_be_bytes(), code.as_bytes()])
 }
 
-/// Confirms the secret that waits by its first code; the secret replaces an earlier one. Answers
+/// Confirms the waiting secret if this is a code of it; the secret replaces an earlier one. Answers
 /// new recovery codes, of which only hashes are stored. `None` if the code is wrong, or no secret
 /// waits.
 pub fn confirm(

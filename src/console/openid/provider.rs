@@ -94,7 +94,7 @@ struct Memory {
     known: Option<Arc<KnownProvider>>,
     /// When the keys were last read again because of an unknown key.
     keys_again_at: Option<i64>,
-    /// When the provider last failed to answer.
+    /// When the description or the keys could not be read; `None` once they were read.
     failed_at: Option<i64>,
 }
 
@@ -104,7 +104,7 @@ pub struct OpenId {
     secret: Option<SecretString>,
     client: Client,
     memory: Mutex<Memory>,
-    /// Held while the provider is asked, so that many who sign in ask once.
+    /// Held while the description and the keys are read, so that many who sign in read them once.
     asking: tokio::sync::Mutex<()>,
     exchanges: Semaphore,
 }

@@ -1,5 +1,5 @@
-//! Forms for what can be decided now, and the one handler that carries decisions out. The handler
-//! calls the same functions as the commands in the shell.
+//! Forms for what can be decided now about objects, and the handler that carries these decisions
+//! out. It calls the same functions as the commands in the shell.
 
 use super::super::blocks::{PageBlock, PageForm, Question, Tone, path_of, short, word};
 use super::super::visit::{Failure, PageOutcome, Visit, is_own_path};
@@ -371,7 +371,7 @@ pub fn of_sender(visit: &Visit, found: &Sender) -> Vec<PageBlock> {
 }
 
 /// The form below a queue, which decides about the ticked rows together. `None` for a queue in
-/// which each decision needs a value of its own, such as an address or a UTR.
+/// which decisions need a value for each row, such as an address or a UTR.
 pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<PageForm> {
     let buttons: &[&str] = match queue {
         QueueKind::Holds => &["review", "approve", "refuse"],

@@ -1,4 +1,5 @@
-//! Reports: an account's statement over a period, and the daily closing, on the page and as CSV.
+//! Reports: the daily closing, on the page and as CSV, and an account's statement over a period, as
+//! CSV.
 
 use http::header::CONTENT_DISPOSITION;
 

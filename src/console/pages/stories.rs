@@ -118,7 +118,7 @@ pub fn decided_about(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> 
     (at, made)
 }
 
-/// A hit as a moment, and the operator's decision about it as another.
+/// A hit as a moment, and what was decided about it as another.
 pub fn found(visit: &Visit, hit: &HitRow) -> Vec<(i64, StoryStep)> {
     let about = |mut made: StoryStep| {
         let (list, evidence) =

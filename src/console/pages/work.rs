@@ -175,7 +175,8 @@ fn compared(visit: &Visit, work: &Work) -> PageBlock {
     PageBlock::Table(table)
 }
 
-/// The endpoints with deliveries that wait, and how far each one's last replay has come.
+/// The endpoints with deliveries that wait or a replay under way, and how far the last replay of
+/// each has come.
 fn delivered(visit: &Visit, work: &Work) -> PageBlock {
     let (words, instant) = (visit.words, visit.instant());
     let columns = ["col.endpoint", "col.status", "#work.left", "#work.replayed", "col.backlog"];

@@ -1,4 +1,4 @@
-//! The types of fields in requests, each parsed into a value that cannot be wrong.
+//! The types of fields in requests: how each is parsed, and its schema.
 
 mod amounts;
 mod grammars;

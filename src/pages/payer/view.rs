@@ -183,7 +183,7 @@ pub struct PayerReceipt {
     pub at: PageTime,
 }
 
-/// The page's state. `GET /pay/{token}/state` answers it as it is.
+/// The page's state. `GET /pay/{token}/state` answers it as JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PayView {
     pub object: &'static str,
@@ -341,7 +341,7 @@ impl PageFacts<'_> {
         Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
     }
 
-    /// The receipt, once the payout has settled.
+    /// The receipt, once the payout has settled and unless it came back.
     fn receipt(&self, phase: PaymentPhase) -> Option<PayerReceipt> {
         let payout = self.payout.filter(|_| phase == PaymentPhase::PaidOut)?;
         let transfer = self.transfer;
