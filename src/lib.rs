@@ -16,7 +16,7 @@ pub mod secrets; // the encryption key's file, and the lock that keeps two serve
 pub mod tasks; // work that is due later
 pub mod audit; // the hash-chained log of what people and the service did
 pub mod metrics; // every figure that Prometheus reads, each named once
-pub mod outbound; // JSON over HTTP to chain nodes, rate sources and account look-ups
+pub mod outbound; // JSON over HTTP to services that the operator chose
 pub mod ifsc; // the directory of bank branches
 pub mod name_words; // finding a person by the beginning of any word of the name
 

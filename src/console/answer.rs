@@ -55,8 +55,10 @@ pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply 
 
 /// The answer to a request that reaches no route, such as one whose head is not HTTP/1.1.
 pub fn refuse(console: &Console, refusal: Refusal) -> Reply {
-    let mut reply = reply::refusal_reply(&new_request_id(console), refusal);
+    let request_id = new_request_id(console);
+    let mut reply = reply::refusal_reply(&request_id, refusal);
     protect(console, &mut reply);
+    reply::set_header(&mut reply, HeaderName::from_static("request-id"), &request_id);
     reply
 }
 
