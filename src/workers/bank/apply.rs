@@ -5,9 +5,10 @@
 //! the operator decides; if the bank calls the payment a duplicate, the outcome is unknown. In a
 //! refused file or batch a payout fails only for a reason that lies with the beneficiary. Reports
 //! that contradict each other never move money: the payout is marked for the operator, and a refund
-//! under way is held.
+//! under way is held. Nor does a refusal that may be about an earlier file than the newest.
 
 use super::publish;
+use crate::decisions;
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Now, StoreError};
 use crate::payouts::state::PayoutStatus;
@@ -22,6 +23,9 @@ use crate::rails::files::values::{EndToEndId, MessageId, Utr};
 use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying;
+
+/// The operator's decision that sends a payment once more, as the record of decisions has it.
+const RESEND: &str = "resend";
 
 /// What happened to a payment, according to a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,6 +166,13 @@ impl ReportedPayment<'_> {
             )
     }
 
+    /// Whether the report may be about an earlier file: it names none, and the operator had the
+    /// payment sent again.
+    fn may_be_of_earlier_file(&self, tx: &mut dyn Tx) -> Result<bool, StoreError> {
+        let subject = self.payout.id.to_string();
+        Ok(self.report.message_id.is_none() && decisions::rows::was_decided(tx, &subject, RESEND)?)
+    }
+
     /// Marks the payout for the operator; one that is processing gets an unknown outcome.
     fn raise_attention(
         &mut self,
@@ -235,7 +246,8 @@ impl ReportedPayment<'_> {
                 let is_twice = utr
                     .zip(self.instruction.reference.as_deref())
                     .is_some_and(|(utr, known)| utr.as_str() != known);
-                return match is_twice && self.report.is_booked && !self.was_contradicted() {
+                let is_certain = self.report.is_booked || self.may_be_of_earlier_file(tx)?;
+                return match is_twice && is_certain && !self.was_contradicted() {
                     true => self.raise_attention(tx, now, Attention::PaidTwice),
                     false => Ok(ReportEffect::Ignored),
                 };
@@ -310,9 +322,12 @@ impl ReportedPayment<'_> {
         now: &mut Now,
         meaning: RefusalMeaning,
     ) -> Result<ReportEffect, StoreError> {
-        // It answers an earlier file, and the operator has queued the payment again since then.
-        let is_stale = self.instruction.message_id.is_none()
-            || self.report.message_id.is_some_and(|id| Some(id) != self.instruction.message_id);
+        // It answers an earlier file, and the operator has queued the payment again since then. A
+        // report that names no file cannot be about the one that is being written.
+        let is_stale = match self.report.message_id {
+            Some(id) => Some(id) != self.instruction.message_id,
+            None => self.instruction.status == InstructionStatus::Writing,
+        } || self.instruction.message_id.is_none();
         if is_stale && self.instruction.was_published {
             return Ok(ReportEffect::Ignored);
         }
@@ -325,6 +340,11 @@ impl ReportedPayment<'_> {
             (PayoutStatus::Processing, _) if self.was_contradicted() => Ok(ReportEffect::Ignored),
             (PayoutStatus::Processing, _) if self.instruction.entry_reference.is_some() => {
                 self.raise_attention(tx, now, Attention::RefusedAfterPaid)
+            }
+            (PayoutStatus::Processing, RefusalMeaning::Failed(..) | RefusalMeaning::Ours)
+                if self.may_be_of_earlier_file(tx)? =>
+            {
+                self.raise_attention(tx, now, Attention::RefusalUnclear)
             }
             (PayoutStatus::Processing, RefusalMeaning::Failed(code, source)) => {
                 let failed = BankReport::Failed { code, source };

@@ -35,6 +35,7 @@ crate::string_enum!(
         FileRefused "file_refused",
         RefusedForUs "refused_for_us",
         RefusedAfterPaid "refused_after_paid",
+        RefusalUnclear "refusal_unclear",
         ReferenceTaken "reference_taken",
         ReferenceUnclear "reference_unclear",
         ReturnedAndFailed "returned_and_failed",
@@ -79,6 +80,10 @@ impl Attention {
             }
             Attention::RefusedAfterPaid => {
                 "the bank refuses a payment that it reported as paid: ask the bank"
+            }
+            Attention::RefusalUnclear => {
+                "the bank refused it and names no file, and it was in several: ask the bank about \
+                 the newest, then `hundi decide PAYOUT settle` or `fail`"
             }
             Attention::ReferenceTaken => {
                 "the bank gives a reference that another payout has: ask the bank, then `hundi \
