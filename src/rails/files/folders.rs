@@ -16,6 +16,8 @@ use std::time::{Duration, SystemTime};
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endings of files that an agent is still writing.
 const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
+/// The ending of a staged file that is not sent, because a pause came before it.
+pub const WITHDRAWN_ENDING: &str = ".withdrawn";
 /// The most files of a folder that are handled in one pass.
 pub const FOLDER_FILES_MAX: usize = 1_000;
 /// How long a file without its end may stay unchanged, in seconds, before it counts as cut off
@@ -75,6 +77,11 @@ fn kept_name(name: &str, prefix: &str) -> String {
         .find(|end| name.is_char_boundary(*end))
         .unwrap_or(0);
     format!("{prefix}-{}", name.get(..end).unwrap_or_default())
+}
+
+/// The name that a file has in `staging` once it is withdrawn.
+pub fn withdrawn_name(name: &str) -> String {
+    format!("{name}{WITHDRAWN_ENDING}")
 }
 
 /// Whether a file can be written into a folder, by writing one. `Err` says why not.
@@ -145,6 +152,16 @@ impl Folders {
         file.write_all(bytes)?;
         file.sync_all()?;
         sync_folder(&self.staging)
+    }
+    /// Renames a staged file within `staging`, so that nobody can publish it any more. `false` if
+    /// it is not there, because it was published.
+    pub fn withdraw(&self, name: &str) -> io::Result<bool> {
+        let kept = self.staging.join(withdrawn_name(name));
+        match fs::rename(self.staging.join(name), kept) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+            Ok(()) => sync_folder(&self.staging).map(|()| true),
+        }
     }
     pub fn is_staged(&self, name: &str) -> io::Result<bool> {
         self.staging.join(name).try_exists()
