@@ -65,6 +65,13 @@ fn close_to_others(path: &Path) {
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
 }
 
+/// Reads a file, at most one byte more than `FILE_BYTES_MAX`.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -287,23 +294,33 @@ impl Folders {
     /// Reads a file of the inbox, at most one byte more than `FILE_BYTES_MAX`, so that the reader
     /// notices a file that is too large.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(self.inbox.join(name))?
-            .take(FILE_BYTES_MAX as u64 + 1)
-            .read_to_end(&mut bytes)?;
-        Ok(bytes)
+        read_file(&self.inbox.join(name))
     }
     /// Moves a file that was applied from `inbox` to `archive`. `prefix` keeps its name apart from
-    /// those of other files.
-    pub fn archive(&self, name: &str, prefix: &str) -> io::Result<()> {
-        let kept = self.archive.join(kept_name(name, prefix));
-        fs::rename(self.inbox.join(name), &kept)?;
-        close_to_others(&kept);
-        sync_folder(&self.archive)?;
+    /// those of other files. `bytes` are what was read of it.
+    pub fn archive(&self, name: &str, prefix: &str, bytes: &[u8]) -> io::Result<()> {
+        self.keep(name, &self.archive, &kept_name(name, prefix), bytes)
+    }
+    /// Moves a file from `inbox` to `folder`. If the agent has put another file in its place since
+    /// it was read, that one goes back under the name `kept`, to be read too, and `bytes` are kept.
+    fn keep(&self, name: &str, folder: &Path, kept: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = folder.join(kept);
+        fs::rename(self.inbox.join(name), &path)?;
+        if read_file(&path)? != bytes {
+            // Not under its own name: the agent may have used that once more.
+            fs::rename(&path, self.inbox.join(kept))?;
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+        }
+        close_to_others(&path);
+        sync_folder(folder)?;
         sync_folder(&self.inbox)
     }
     /// Moves a file that was not accepted from `inbox` to `refused`, beside a note that says why.
-    pub fn refuse(&self, name: &str, prefix: &str, reason: &str) -> io::Result<()> {
+    /// `bytes` are what was read of it.
+    pub fn refuse(&self, name: &str, prefix: &str, reason: &str, bytes: &[u8]) -> io::Result<()> {
         let name_kept = kept_name(name, prefix);
         let note_path = self.refused.join(format!("{name_kept}.reason.txt"));
         let mut note = OpenOptions::new()
@@ -314,11 +331,7 @@ impl Folders {
             .open(note_path)?;
         writeln!(note, "{reason}")?;
         note.sync_all()?;
-        let kept = self.refused.join(name_kept);
-        fs::rename(self.inbox.join(name), &kept)?;
-        close_to_others(&kept);
-        sync_folder(&self.refused)?;
-        sync_folder(&self.inbox)
+        self.keep(name, &self.refused, &name_kept, bytes)
     }
 }
 
@@ -365,12 +378,44 @@ mod tests {
         );
         let long = format!("{}.xml", "é".repeat(125));
         fs::write(folders.inbox.join(&long), b"x").unwrap();
-        folders.refuse(&long, "0123456789abcdef", "too long a name for a longer one").unwrap();
-        folders.refuse("e.xml", "mark", "the reason").unwrap();
+        let reason = "too long a name for a longer one";
+        folders.refuse(&long, "0123456789abcdef", reason, b"x").unwrap();
+        folders.refuse("e.xml", "mark", "the reason", b"x").unwrap();
         assert_eq!(
             fs::read_to_string(folders.refused.join("mark-e.xml.reason.txt")).unwrap(),
             "the reason\n"
         );
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_replaces_one_that_was_read_is_read_too() {
+        let root = temporary();
+        let folders = Folders::open(&root).unwrap();
+        let place = |text: &[u8]| fs::write(folders.inbox.join("a.xml"), text).unwrap();
+        let names = || -> Vec<String> {
+            folders.incoming().unwrap().into_iter().map(|seen| seen.name).collect()
+        };
+        place(b"first");
+        let read = folders.read("a.xml").unwrap();
+        place(b"second");
+        folders.archive("a.xml", "mark", &read).unwrap();
+        assert_eq!(fs::read(folders.archive.join("mark-a.xml")).unwrap(), b"first");
+        assert_eq!(names(), ["mark-a.xml"]);
+        assert_eq!(folders.read("mark-a.xml").unwrap(), b"second");
+
+        place(b"third");
+        let read = folders.read("a.xml").unwrap();
+        place(b"fourth");
+        folders.refuse("a.xml", "mark3", "the reason", &read).unwrap();
+        assert_eq!(fs::read(folders.refused.join("mark3-a.xml")).unwrap(), b"third");
+        assert_eq!(folders.read("mark3-a.xml").unwrap(), b"fourth");
+
+        // Of a file that is too large, only its beginning is compared.
+        place(&vec![b'x'; FILE_BYTES_MAX + 10]);
+        let read = folders.read("a.xml").unwrap();
+        folders.refuse("a.xml", "mark5", "too large", &read).unwrap();
+        assert_eq!(names().len(), 2);
         fs::remove_dir_all(&root).unwrap();
     }
 
@@ -384,8 +429,8 @@ mod tests {
             fs::write(&path, b"x").unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         }
-        folders.archive("taken.xml", "mark").unwrap();
-        folders.refuse("refused.xml", "mark", "the reason").unwrap();
+        folders.archive("taken.xml", "mark", b"x").unwrap();
+        folders.refuse("refused.xml", "mark", "the reason", b"x").unwrap();
         folders.stage("out.xml", b"whole").unwrap();
         for folder in [&folders.staging, &folders.archive, &folders.refused] {
             assert_eq!(mode(folder), 0o700, "{}", folder.display());

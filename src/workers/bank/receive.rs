@@ -85,9 +85,9 @@ impl Bank {
                 Ok(incoming) => FileReading::Read(Box::new(incoming)),
                 Err(refused) => FileReading::Refused(refused),
             };
-            Ok((sha256, judged))
+            Ok((sha256, judged, bytes))
         });
-        let (sha256, judged) = match read.await {
+        let (sha256, judged, bytes) = match read.await {
             Ok(Ok(read)) => read,
             // The file has gone, or cannot be read: the next look tries again.
             Ok(Err(error)) => {
@@ -107,7 +107,7 @@ impl Bank {
                 return Ok(());
             }
             FileReading::Refused(refused) => {
-                return self.refuse(app, seen, &mark, &refused.reason, turn);
+                return self.refuse(app, seen, &mark, &refused.reason, &bytes, turn);
             }
             FileReading::Read(incoming) => *incoming,
         };
@@ -115,7 +115,7 @@ impl Bank {
             FileHistory::Contradicts => {
                 let reason = "another file with this message identity came before; this one holds \
                  something else, so it was not applied";
-                return self.refuse(app, seen, &mark, reason, turn);
+                return self.refuse(app, seen, &mark, reason, &bytes, turn);
             }
             FileHistory::Applied | FileHistory::Copy => {
                 tracing::info!(
@@ -127,7 +127,7 @@ impl Bank {
             }
             FileHistory::New => self.apply_file(app, sha256, &mark, incoming, turn).await?,
         }
-        Ok(self.folders.archive(&seen.name, &mark)?)
+        Ok(self.folders.archive(&seen.name, &mark, &bytes)?)
     }
 
     /// Looks a file up in the journal. If it is new, records that applying it begins.
@@ -213,6 +213,7 @@ impl Bank {
         seen: &InboxFile,
         mark: &str,
         reason: &str,
+        bytes: &[u8],
         turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
         tracing::warn!(
@@ -222,7 +223,7 @@ impl Bank {
         );
         app.metrics.bank_files.count("refused");
         turn.refused_count += 1;
-        Ok(self.folders.refuse(&seen.name, mark, reason)?)
+        Ok(self.folders.refuse(&seen.name, mark, reason, bytes)?)
     }
 
     /// Applies every report of a file, each in a transaction of its own. After a stop the whole
