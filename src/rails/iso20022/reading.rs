@@ -25,6 +25,9 @@ const MESSAGES: &[(&str, &str, ReportKind)] = &[
 ];
 /// The same messages in words.
 const MESSAGES_READ: &str = "pain.002, camt.053 or camt.054";
+/// Why a statement of an account that is not ours is left out.
+const OTHER_ACCOUNT: &str =
+    "it is about another account than the one of [bank] debit_account_number";
 /// The namespace of the standard, without the message.
 pub const NAMESPACE_PREFIX: &str = "urn:iso:std:iso:20022:tech:xsd:";
 
@@ -40,7 +43,8 @@ pub fn read(bytes: &[u8]) -> Result<Incoming, FileError> {
 }
 
 /// Reads a file. Statements of accounts that are not ours are listed as unread. A file of
-/// statements or notifications is refused if parts of it are unread and no entry was read.
+/// statements or notifications is refused if parts of it are unread and no entry was read. It is
+/// not refused if only statements of other accounts are unread beside one of ours.
 pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming, FileError> {
     let (namespace, document) = xml::parse(bytes, &is_known, MESSAGES_READ)?;
     let mut found = None;
@@ -90,12 +94,13 @@ fn read_accounts(
     unread: &mut Unread,
 ) -> Result<Vec<AccountReport>, FileError> {
     let mut reports: Vec<AccountReport> = Vec::new();
-    let mut lines_count = 0;
+    let (mut lines_count, mut others_count) = (0, 0);
     for (index, element) in parts.iter().enumerate() {
         let place = format!("{} {}", context.name, index + 1);
         let (mut report, default_day, faults) = match read_head(element, context) {
             Ok(head) => head,
             Err(refused) => {
+                others_count += usize::from(refused.reason == OTHER_ACCOUNT);
                 unread.push(place, refused.reason);
                 continue;
             }
@@ -118,6 +123,10 @@ fn read_accounts(
         lines_count += report.lines.len();
         reports.push(report);
     }
+    // A day on which only other accounts had entries.
+    if unread.count == others_count && !reports.is_empty() {
+        return Ok(reports);
+    }
     // If parts were unreadable and no entry was read, refuse the file, so that the operator notices
     // it.
     match unread.shown.first() {
@@ -138,9 +147,7 @@ fn read_head(
         None => account.text_at("IBAN")?.ok_or_else(|| FileError::new("Acct has no number"))?,
     };
     if !(context.is_ours)(number) {
-        return Err(FileError::new(
-            "it is about another account than the one of [bank] debit_account_number",
-        ));
+        return Err(FileError::new(OTHER_ACCOUNT));
     }
     let page = page_at(element, "StmtPgntn")?.or(context.page);
     let mut faults = Vec::new();
