@@ -598,3 +598,22 @@ async fn a_refusal_of_the_beneficiarys_bank_fails_the_payout_and_its_reason_is_k
     let kept = scene.server.app.state.store.write(find).await.unwrap().unwrap().reason;
     assert_eq!((kept.code.as_deref(), kept.text.as_deref()), (Some("AC04"), Some(text)));
 }
+
+/// Numbers of entries that begin anew do not hide a second debit.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_reference_that_the_bank_uses_again_is_another_debit() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, payout_id, message) = scene.sent("100.00").await;
+    let amount = scene.find(payout_id).await.amount;
+    let entry = || [debit(amount, refs(payout_id, "<AcctSvcrRef>7</AcctSvcrRef>"))];
+    scene.hear(&[statement("D1", "DAY-1", "", -amount.units, &entry())]).await;
+    scene.hear(&[status("S1", &message, "", &refusal(payout_id, &reason("AM04", "")))]).await;
+    assert_eq!(scene.attention(payout_id).await, Some(Attention::RefusedAfterPaid));
+    scene.decide(payout_id, OperatorDecision::Fail).await.unwrap();
+    // The same debit again.
+    assert_eq!(scene.hear(&[notification("N1", &entry())]).await.alarms_count, 0);
+    let day = statement("D2", "DAY-2", "", -amount.units, &entry());
+    let day = day.replace("<BookgDt><Dt>2026-11-21", "<BookgDt><Dt>2026-11-22");
+    assert_eq!(scene.hear(&[day]).await.alarms_count, 1);
+    assert_eq!(scene.attention(payout_id).await, Some(Attention::PaidAfterFailed));
+}

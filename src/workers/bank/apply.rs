@@ -19,7 +19,7 @@ use crate::rails::files::references::{References, UtrFinding};
 use crate::rails::files::reports::{Reason, RefusalMeaning};
 use crate::rails::files::rows::{self, Attention, InstructionStatus, Journalled, Matching};
 use crate::rails::files::settings::BankSettings;
-use crate::rails::files::values::{EndToEndId, MessageId, Utr};
+use crate::rails::files::values::{Day, EndToEndId, MessageId, Utr};
 use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying;
@@ -49,6 +49,8 @@ pub struct PaymentReport {
     pub is_whole_refused: bool,
     /// A movement on the account, rather than a status.
     pub is_booked: bool,
+    /// The day of the movement, if one payment made it.
+    pub booked_on: Option<Day>,
     /// The file of ours that the report names; `None` for a movement.
     pub message_id: Option<MessageId>,
     pub reason: Reason,
@@ -202,18 +204,23 @@ impl ReportedPayment<'_> {
 
     /// Whether a debit is another one than the journal has noted. `true` if the journal has noted
     /// no reference. If it has noted one that cannot be compared with this debit's, both count as
-    /// the same debit.
-    fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
+    /// the same debit. The same entry reference on another day is another debit.
+    fn is_another_debit(&self, tx: &mut dyn Tx, utr: Option<&Utr>) -> Result<bool, StoreError> {
         let before = &self.instruction;
         match (utr, &before.reference) {
-            (Some(utr), Some(reference)) => return utr.as_str() != reference,
-            (None, None) if before.entry_reference.is_none() => return true,
+            (Some(utr), Some(reference)) => return Ok(utr.as_str() != reference),
+            (None, None) if before.entry_reference.is_none() => return Ok(true),
             _ => {}
         }
-        match (&self.report.entry_reference, &before.entry_reference) {
-            (Some(entry), Some(other)) => entry != other,
+        Ok(match (&self.report.entry_reference, &before.entry_reference) {
+            // A bank may number its entries anew each year, or on each statement.
+            (Some(entry), Some(other)) if entry == other => match self.report.booked_on {
+                Some(day) => rows::is_debit_of_another_day(tx, self.payout.id, day)?,
+                None => false,
+            },
+            (Some(_), Some(_)) => true,
             _ => before.reference.is_none() && before.entry_reference.is_none(),
-        }
+        })
     }
 
     fn paid(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
@@ -228,13 +235,13 @@ impl ReportedPayment<'_> {
                 // The operator failed the payout after its payment had come back, so this payment
                 // is not new.
                 let is_old = self.instruction.attention == Some(Attention::ReturnedAndFailed);
-                if is_old || !self.is_another_debit(utr) {
+                if is_old || !self.is_another_debit(tx, utr)? {
                     return Ok(ReportEffect::Ignored);
                 }
                 return self.paid_after(tx, now, Attention::PaidAfterFailed);
             }
             PayoutStatus::Returned => {
-                if !self.is_another_debit(utr) {
+                if !self.is_another_debit(tx, utr)? {
                     return Ok(ReportEffect::Ignored);
                 }
                 return self.paid_after(tx, now, Attention::PaidAgain);
