@@ -22,6 +22,13 @@ use crate::rails::files::rows::{self, Counts, FileStatus, LinePlace};
 use crate::rails::files::values::{EndToEndId, MessageId};
 use crate::store::Tx;
 
+/// Why a file is refused whose message identity came before with something else.
+const OTHER_CONTENT: &str = "another file with this message identity came before; this one holds \
+                             something else, so it was not applied";
+/// Why a file is refused that has a statement which came before with other entries.
+const OTHER_LINES: &str = "a statement in it came before, between the same balances, with other \
+                           entries: ask the bank which are right. Nothing of it was applied";
+
 /// What a file of the inbox turned out to be.
 enum FileReading {
     Read(Box<Incoming>),
@@ -37,8 +44,9 @@ enum FileHistory {
     /// An earlier file had the same message identity, and this one adds nothing. Either all its
     /// statements are known, or it has none and the bank says that it is a copy.
     Copy,
-    /// An earlier file had the same message identity, and this one differs.
-    Contradicts,
+    /// It differs from an earlier file, which had the same message identity or the same statement.
+    /// The text for the operator says which.
+    Contradicts(&'static str),
 }
 
 impl Bank {
@@ -112,9 +120,7 @@ impl Bank {
             FileReading::Read(incoming) => *incoming,
         };
         match self.begin_if_new(app, sha256, &incoming).await? {
-            FileHistory::Contradicts => {
-                let reason = "another file with this message identity came before; this one holds \
-                 something else, so it was not applied";
+            FileHistory::Contradicts(reason) => {
                 return self.refuse(app, seen, &mark, reason, &bytes, turn);
             }
             FileHistory::Applied | FileHistory::Copy => {
@@ -140,10 +146,7 @@ impl Bank {
         let (kind, identity) = (incoming.kind, incoming.identity());
         let is_copy = incoming.is_copy;
         let statements: Vec<AccountReport> = match (&incoming.content, kind) {
-            (Content::Accounts(accounts), ReportKind::Statement) => accounts
-                .iter()
-                .map(|account| AccountReport { lines: Vec::new(), ..account.clone() })
-                .collect(),
+            (Content::Accounts(accounts), ReportKind::Statement) => accounts.clone(),
             _ => Vec::new(),
         };
         let begin = move |tx: &mut dyn Tx, now: &mut Now| {
@@ -152,17 +155,22 @@ impl Bank {
                 Some(FileStatus::Reading) => return Ok(FileHistory::New),
                 None => {}
             }
+            for statement in &statements {
+                if rows::has_other_lines(tx, &sha256, statement)? {
+                    return Ok(FileHistory::Contradicts(OTHER_LINES));
+                }
+            }
             if !rows::is_incoming_known(tx, kind, &identity)? {
                 rows::begin_file(tx, now, &sha256, kind, &identity)?;
                 return Ok(FileHistory::New);
             }
             for statement in &statements {
                 if !rows::is_statement_known(tx, &sha256, statement)? {
-                    return Ok(FileHistory::Contradicts);
+                    return Ok(FileHistory::Contradicts(OTHER_CONTENT));
                 }
             }
             let is_same = is_copy || !statements.is_empty();
-            Ok(if is_same { FileHistory::Copy } else { FileHistory::Contradicts })
+            Ok(if is_same { FileHistory::Copy } else { FileHistory::Contradicts(OTHER_CONTENT) })
         };
         Ok(app.store.write(begin).await?)
     }

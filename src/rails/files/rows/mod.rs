@@ -6,8 +6,8 @@ pub mod lines;
 pub mod messages;
 
 pub use incoming::{
-    Counts, FileStatus, begin_file, end_file, file_status, insert_statement, is_incoming_known,
-    is_statement_known,
+    Counts, FileStatus, begin_file, end_file, file_status, has_other_lines, insert_statement,
+    is_incoming_known, is_statement_known,
 };
 pub use instructions::{
     Attention, InstructionStatus, Journalled, advance, awaiting_operator, claim_reference, find,
