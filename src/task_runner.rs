@@ -39,6 +39,10 @@ pub fn run_task(
         // `workers/tasks.rs` runs this kind itself, because it runs other tasks through this
         // function.
         TaskKind::ClockCatchUp => Ok(()),
+        // The worker keeps it for later: the newer version may run again.
+        TaskKind::Unknown => Err(StoreError::Broken(
+            "only a newer version of the service knows this kind of task".into(),
+        )),
     }
 }
 

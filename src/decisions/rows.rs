@@ -35,6 +35,12 @@ pub fn insert(tx: &mut dyn Tx, decision: &Decision) -> Result<(), StoreError> {
     )
 }
 
+/// Whether this was ever decided about the subject.
+pub fn was_decided(tx: &mut dyn Tx, subject: &str, decision: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT id FROM decisions WHERE subject = ?1 AND decision = ?2 LIMIT 1";
+    Ok(tx.row(sql, values![subject, decision])?.is_some())
+}
+
 /// The first `rows_max` decisions about one subject, oldest first.
 pub fn of_subject(
     tx: &mut dyn Tx,

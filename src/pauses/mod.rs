@@ -3,9 +3,8 @@
 //!
 //! A pause takes effect when its transaction commits. While quotes or transfers are paused, callers
 //! are refused with 503 `service_paused`, which is not stored under their idempotency key. While
-//! payouts are paused, callers are not refused. A payout that is not yet in a file for the bank
-//! waits. A payout that is in such a file goes on, even while the file still lies in the folder
-//! `outbox`.
+//! payouts are paused, callers are not refused. A payout waits whose file for the bank is not in
+//! the folder `outbox` yet. A file in `outbox` goes on.
 
 pub mod rows;
 

@@ -88,7 +88,7 @@ impl FileFormat for CsvBulk {
                 plain(&settings.written_name(&order.sender.name)),
                 plain(&settings.written_name(order.sender.town.as_deref().unwrap_or_default())),
                 order.sender.country.clone(),
-                settings.profile.remittance_text.clone(),
+                plain(&settings.profile.remittance_text),
             ];
             writer.write_record(&record).map_err(failed)?;
         }
@@ -246,7 +246,8 @@ mod tests {
 
     fn settings() -> BankSettings {
         let text = "folder = 'bank'\nformat = 'csv_bulk'\ndebit_account_name = 'Hundi'\n\
-                    debit_account_number = '00112233445566'\ndebit_account_ifsc = 'HDFC0000240'\n";
+                    debit_account_number = '00112233445566'\ndebit_account_ifsc = 'HDFC0000240'\n\
+                    [profile]\nremittance_text = '+91 FOREIGN INWARD REMITTANCE'\n";
         toml::from_str::<crate::rails::files::settings::BankTable>(text)
             .unwrap()
             .try_into()
@@ -287,8 +288,8 @@ mod tests {
         assert_eq!(
             lines[1],
             "00000000000000000000000007,NEFT,8841.25,INR,2026-11-21,00112233445566,\"Rao, \
-             Asha\",50100012345678,NRE,HDFC0000001,P1301,cmd ' /C calc' A0,Dubai,AE,FOREIGN \
-             INWARD REMITTANCE"
+             Asha\",50100012345678,NRE,HDFC0000001,P1301,cmd ' /C calc' A0,Dubai,AE,91 \
+             FOREIGN INWARD REMITTANCE"
         );
         assert_eq!(lines.len(), 2);
     }

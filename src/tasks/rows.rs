@@ -12,7 +12,8 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
         due_milliseconds: row.int()?,
         id: row.id()?,
         scope: row.scope()?,
-        kind: row.word(TaskKind::parse)?,
+        // One row of a newer version must not keep all others from being read.
+        kind: TaskKind::parse(&row.text()?).unwrap_or(TaskKind::Unknown),
         // An object of any kind: the task's kind says which.
         object_id: InternalId::as_u128(row.id()?),
     })

@@ -120,8 +120,8 @@ pub fn resolve(
         (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview)) => {
             return Err(Refusal::new(
                 Code::TransferActionInvalid,
-                "The transfer is under review by the operator, who alone can end it. Wait for its \
-                 next event.",
+                "The transfer is under review by the operator, who alone can end it. Fetch it \
+                 later: if it stays on hold, its status_reason changes, and no event says so.",
             )
             .into());
         }

@@ -30,8 +30,12 @@ const TASK_RETRY_MILLISECONDS: i64 = 30_000;
 /// transaction has most likely ended.
 const CONFLICT_RETRY_MILLISECONDS: i64 = 250;
 
+/// How long a task of live mode waits while live mode is not configured.
+const UNCONFIGURED_MILLISECONDS: i64 = 60_000;
+
 /// Runs tasks that are due, oldest first, each in a savepoint of its own: up to `tasks_max`, and
-/// for up to `TASKS_SECONDS_MAX`. Answers how many it took.
+/// for up to `TASKS_SECONDS_MAX`. Answers how many it took. While live mode is not configured, its
+/// tasks are put off: without the lists, for example, a payout could not be screened.
 pub fn run_due(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -44,9 +48,13 @@ pub fn run_due(
         if begun.elapsed().as_secs() >= TASKS_SECONDS_MAX {
             break;
         }
+        count += 1;
+        if services.ports(task.scope.mode()).is_err() {
+            tasks::put_off(tx, task, now.instant_milliseconds() + UNCONFIGURED_MILLISECONDS)?;
+            continue;
+        }
         now.enter_account(keys::rows::clock_offset_seconds(tx, task.scope)?);
         run_apart(tx, now, services, task)?;
-        count += 1;
     }
     now.leave_account();
     Ok(count)

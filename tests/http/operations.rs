@@ -9,7 +9,11 @@ use bytes::Bytes;
 use http::Method;
 use hundi::background::leader::run_as_leader;
 use hundi::http::server;
+use hundi::kernel::id::kind;
+use hundi::kernel::{Id, Mode, Now, Scope};
 use hundi::routes::routes;
+use hundi::store::{Cost, Tx};
+use hundi::tasks::{self, TaskKind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -18,7 +22,7 @@ use crate::console;
 use crate::idempotency::running_and_locked;
 use crate::rates::Lines;
 use crate::receiver::{Receiver, Reply};
-use crate::stage::faults;
+use crate::stage::{SETTLES, faults};
 use crate::support::{Answer, Client, LaneHold, Server, WAIT, id};
 use crate::wire;
 
@@ -797,4 +801,31 @@ async fn a_worker_that_panics_is_started_again_until_the_stop() {
     stop.send(true).unwrap();
     worker.await.unwrap();
     assert_eq!(told.recv().await, None, "it ends with the service");
+}
+
+/// A task that only a newer version knows, and a task of live mode that is not configured, are kept
+/// and stop no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_cannot_run_are_kept_and_stop_no_other() {
+    let server = Server::start().await;
+    let plant = |tx: &mut dyn Tx, now: &mut Now| {
+        now.enter_account(0);
+        let due = now.business_milliseconds() - 60_000;
+        let (test, live) = (Scope::new(1, Mode::Test), Scope::new(1, Mode::Live));
+        let nothing: Id<kind::Payout> = Id::from_u128(7);
+        tasks::schedule(tx, now, test, TaskKind::AdviceIssue, nothing, due)?;
+        tx.execute("UPDATE tasks SET kind = 'of_a_newer_version'", &[])?;
+        tasks::schedule(tx, now, live, TaskKind::AdviceIssue, nothing, due)?;
+        now.leave_account();
+        Ok(())
+    };
+    server.app.state.store.write(plant).await.unwrap();
+    let client = server.client().await;
+    let beneficiary = client.beneficiary(SETTLES).await;
+    client.wait_status(&format!("/v1/beneficiaries/{}", id(&beneficiary)), "active").await;
+    let kinds = server.app.state.store.read(Cost::Point, |tx| {
+        let rows = tx.rows("SELECT kind FROM tasks ORDER BY kind", &[])?;
+        Ok(rows.into_iter().map(|mut row| row.text()).collect::<Result<Vec<_>, _>>()?)
+    });
+    assert_eq!(kinds.await.unwrap(), ["advice_issue", "of_a_newer_version"]);
 }

@@ -598,3 +598,54 @@ async fn a_refusal_of_the_beneficiarys_bank_fails_the_payout_and_its_reason_is_k
     let kept = scene.server.app.state.store.write(find).await.unwrap().unwrap().reason;
     assert_eq!((kept.code.as_deref(), kept.text.as_deref()), (Some("AC04"), Some(text)));
 }
+
+/// The bank corrects a statement without another identity: nothing of it counts, and the operator
+/// is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_comes_again_with_other_entries_is_refused() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, first, _) = scene.sent("100.00").await;
+    let (_, second, _) = scene.sent("100.00").await;
+    let amount = scene.find(first).await.amount;
+    let other_utr = UTR.replace("SBIN126166441955", "SBIN126166441956");
+    let day =
+        |message: &str, entries: &[Entry]| statement(message, "DAY-1", "", -amount.units, entries);
+    let before = day("D1", &[debit(amount, refs(first, UTR))]);
+    assert_eq!(scene.hear(&[before]).await.counts.applied, 1);
+    let half = Money::new(amount.units / 2, amount.currency);
+    let rest = amount.minus(half).unwrap();
+    for (number, message) in ["D1", "D2"].into_iter().enumerate() {
+        let corrections = [
+            day(message, &[debit(amount, refs(second, UTR))]),
+            day(message, &[debit(amount, refs(first, &other_utr))]),
+            day(message, &[debit(half, String::new()), debit(rest, String::new())]),
+        ];
+        let turn = scene.hear(&corrections).await;
+        assert_eq!((turn.refused_count, turn.counts.ignored), (3, 0), "{message}");
+        let refused = fs::read_dir(&scene.bank.folders().refused).unwrap();
+        let notes = refused.filter(|file| {
+            file.as_ref().unwrap().file_name().to_string_lossy().ends_with(".reason.txt")
+        });
+        assert_eq!(notes.count(), 3 * (number + 1));
+    }
+    assert_eq!(scene.find(second).await.status, PayoutStatus::Processing);
+}
+
+/// Numbers of entries that begin anew do not hide a second debit.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_reference_that_the_bank_uses_again_is_another_debit() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, payout_id, message) = scene.sent("100.00").await;
+    let amount = scene.find(payout_id).await.amount;
+    let entry = || [debit(amount, refs(payout_id, "<AcctSvcrRef>7</AcctSvcrRef>"))];
+    scene.hear(&[statement("D1", "DAY-1", "", -amount.units, &entry())]).await;
+    scene.hear(&[status("S1", &message, "", &refusal(payout_id, &reason("AM04", "")))]).await;
+    assert_eq!(scene.attention(payout_id).await, Some(Attention::RefusedAfterPaid));
+    scene.decide(payout_id, OperatorDecision::Fail).await.unwrap();
+    // The same debit again.
+    assert_eq!(scene.hear(&[notification("N1", &entry())]).await.alarms_count, 0);
+    let day = statement("D2", "DAY-2", "", -amount.units, &entry());
+    let day = day.replace("<BookgDt><Dt>2026-11-21", "<BookgDt><Dt>2026-11-22");
+    assert_eq!(scene.hear(&[day]).await.alarms_count, 1);
+    assert_eq!(scene.attention(payout_id).await, Some(Attention::PaidAfterFailed));
+}

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use hundi::kernel::Id;
+use hundi::kernel::{Currency, Id, Money};
 use hundi::rails::FILE_FORMATS;
 use hundi::rails::PaymentMethod;
 use hundi::rails::files::certify::Certification;
@@ -13,6 +13,9 @@ use hundi::rails::files::reports::{Content, Incoming, Reason, Sign, StatusMeanin
 use hundi::rails::files::settings::FileFormatRef;
 use hundi::rails::files::values::EndToEndId;
 use hundi::rails::iso20022::reading;
+
+use crate::bank::DEBIT_ACCOUNT;
+use crate::money::{debit, statement};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/iso20022/outside");
 
@@ -130,6 +133,27 @@ fn what_they_say_is_understood() {
     assert!(found.unread.shown[0].1.contains("another account"));
     let Content::Accounts(rest) = found.content else { panic!() };
     assert_eq!(rest.len(), accounts.len() - 1);
+}
+
+/// On a quiet day a file can hold entries of other accounts only.
+#[test]
+fn a_day_without_entries_is_read_beside_another_account() {
+    let entry = debit(Money::new(100, Currency::Inr), String::new());
+    let [ours, busy] = [&[][..], &[entry][..]]
+        .map(|entries| statement("D1", "DAY-1", "", 0, entries))
+        .map(|text| text.replace("DAY-1", if text.contains("<Ntry>") { "OTHER" } else { "OURS" }));
+    let (start, end) = (busy.find("<Stmt>").unwrap(), busy.find("</BkToCstmrStmt>").unwrap());
+    let other = busy[start..end].replace(DEBIT_ACCOUNT, "99887766554433");
+    let read = |text: &str| reading::read_for(text.as_bytes(), &|found| found == DEBIT_ACCOUNT);
+    let both = ours.replace("</BkToCstmrStmt>", &format!("{other}</BkToCstmrStmt>"));
+    let found = read(&both).unwrap();
+    assert_eq!(found.unread.count, 1);
+    let Content::Accounts(accounts) = found.content else { panic!() };
+    let [ours_read] = &accounts[..] else { panic!("{accounts:?}") };
+    assert_eq!((ours_read.id.as_str(), ours_read.lines.len()), ("OURS", 0));
+    // Nothing of ours, and something of ours that cannot be read, are told.
+    read(&busy.replace(DEBIT_ACCOUNT, "99887766554433")).unwrap_err();
+    read(&both.replacen("<CdtDbtInd>CRDT", "<CdtDbtInd>NEITHER", 1)).unwrap_err();
 }
 
 /// Where a bank writes the UTR of a debit, as it is put into the files from outside.

@@ -1,9 +1,14 @@
 //! What a bank says of a payment that it refused, paid twice or must not make any more.
 
+use hundi::kernel::Now;
 use hundi::operator::OperatorDecision;
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::FailureCode;
-use hundi::rails::files::rows::Attention;
+use hundi::rails::files::rows::{self, Attention, Journalled};
+use hundi::reconcile::explaining;
+use hundi::store::Tx;
+use hundi::workers::bank::Bank;
+use hundi::workers::bank::publish::{FaultPoint, ORDER, PublishStep};
 
 use crate::bank::{PAID, Scene};
 use crate::money::{UTR, credit, debit, notification, reason, refs, refusal, statement, status};
@@ -113,4 +118,48 @@ async fn a_file_that_cannot_be_written_keeps_no_report_from_being_read() {
         scene.bank.turn(&scene.server.app.state).await.unwrap_err();
     }
     assert_eq!(scene.find(paid).await.status, PayoutStatus::Settled);
+}
+
+/// What is listed as under way or as waiting for the operator: nothing that somebody has decided or
+/// explained, and nothing that has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_operator_has_dealt_with_is_under_way_no_more() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, explained, _) = scene.sent("100.00").await;
+    let (_, failed, _) = scene.sent("110.00").await;
+    let amounts = [scene.find(explained).await.amount, scene.find(failed).await.amount];
+    let twice =
+        [debit(amounts[0], refs(explained, UTR)), debit(amounts[0], refs(explained, OTHER_UTR))];
+    scene.hear(&[statement("D1", "DAY-1", "", -2 * amounts[0].units, &twice)]).await;
+    scene.hear(&[notification("N1", &[credit(amounts[1], refs(failed, ""))])]).await;
+    // It is unknown whether the bank has the file of a third.
+    let (_, unknown) = scene.payout(PAID, "120.00").await;
+    let stop = FaultPoint::After(PublishStep::RecordStaged);
+    scene.publish_in(&ORDER, Some(stop)).await.unwrap_err();
+    let settings = scene.settings.clone();
+    scene.bank = Bank::open_in_boot(settings, Some("boot-2".into())).unwrap();
+    scene.turn().await;
+    let (_, queued) = scene.payout(PAID, "130.00").await;
+
+    let listed = async |scene: &Scene| {
+        let read = scene.server.app.state.store.write(|tx, _| Ok(rows::under_way(tx, 10)?));
+        let attention = |found: Journalled| (found.payout_id, found.attention);
+        read.await.unwrap().into_iter().map(attention).collect::<Vec<_>>()
+    };
+    let all = [
+        (explained, Some(Attention::PaidTwice)),
+        (failed, Some(Attention::ReturnedWhileProcessing)),
+        (unknown, None),
+        (queued, None),
+    ];
+    assert_eq!(listed(&scene).await, all);
+
+    let subject = explained.to_string();
+    let close = move |tx: &mut dyn Tx, now: &mut Now| {
+        Ok(explaining::explain_by_subject(tx, now, &subject, None, "one came back")?)
+    };
+    scene.server.app.state.store.write(close).await.unwrap();
+    scene.decide(failed, OperatorDecision::Fail).await.unwrap();
+    scene.decide(unknown, OperatorDecision::Settle("SBIN126166441957".into())).await.unwrap();
+    assert_eq!(listed(&scene).await, [(queued, None)]);
 }

@@ -16,6 +16,8 @@ use std::time::{Duration, SystemTime};
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endings of files that an agent is still writing.
 const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
+/// The ending of a staged file that is not sent, because a pause came before it.
+pub const WITHDRAWN_ENDING: &str = ".withdrawn";
 /// The most files of a folder that one pass handles.
 pub const FOLDER_FILES_MAX: usize = 1_000;
 /// How long a file without its end may stay unchanged, in seconds, before it counts as cut off
@@ -62,6 +64,13 @@ fn close_to_others(path: &Path) {
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
 }
 
+/// Reads a file, at most one byte more than `FILE_BYTES_MAX`.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -74,6 +83,11 @@ fn kept_name(name: &str, prefix: &str) -> String {
         .find(|end| name.is_char_boundary(*end))
         .unwrap_or(0);
     format!("{prefix}-{}", name.get(..end).unwrap_or_default())
+}
+
+/// The name that a file has in `staging` once it is withdrawn.
+pub fn withdrawn_name(name: &str) -> String {
+    format!("{name}{WITHDRAWN_ENDING}")
 }
 
 /// Tries whether a file can be written into a folder. `Err` says why not.
@@ -142,6 +156,16 @@ impl Folders {
         file.write_all(bytes)?;
         file.sync_all()?;
         sync_folder(&self.staging)
+    }
+    /// Renames a staged file within `staging`, so that nobody can publish it any more. `false` if
+    /// it is not there, because it was published.
+    pub fn withdraw(&self, name: &str) -> io::Result<bool> {
+        let kept = self.staging.join(withdrawn_name(name));
+        match fs::rename(self.staging.join(name), kept) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+            Ok(()) => sync_folder(&self.staging).map(|()| true),
+        }
     }
     pub fn is_staged(&self, name: &str) -> io::Result<bool> {
         self.staging.join(name).try_exists()
@@ -267,23 +291,33 @@ impl Folders {
     /// Reads a file of the inbox, at most one byte more than `FILE_BYTES_MAX`, so that the reader
     /// notices a file that is too large.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(self.inbox.join(name))?
-            .take(FILE_BYTES_MAX as u64 + 1)
-            .read_to_end(&mut bytes)?;
-        Ok(bytes)
+        read_file(&self.inbox.join(name))
     }
     /// Moves a file from `inbox` to `archive`. `prefix` is put before its name, so that the file
-    /// replaces no other one of that name.
-    pub fn archive(&self, name: &str, prefix: &str) -> io::Result<()> {
-        let kept = self.archive.join(kept_name(name, prefix));
-        fs::rename(self.inbox.join(name), &kept)?;
-        close_to_others(&kept);
-        sync_folder(&self.archive)?;
+    /// replaces no other one of that name. `bytes` are what was read of it.
+    pub fn archive(&self, name: &str, prefix: &str, bytes: &[u8]) -> io::Result<()> {
+        self.keep(name, &self.archive, &kept_name(name, prefix), bytes)
+    }
+    /// Moves a file from `inbox` to `folder`. If the agent has put another file in its place since
+    /// it was read, that one goes back under the name `kept`, to be read too, and `bytes` are kept.
+    fn keep(&self, name: &str, folder: &Path, kept: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = folder.join(kept);
+        fs::rename(self.inbox.join(name), &path)?;
+        if read_file(&path)? != bytes {
+            // Not under its own name: the agent may have used that once more.
+            fs::rename(&path, self.inbox.join(kept))?;
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+        }
+        close_to_others(&path);
+        sync_folder(folder)?;
         sync_folder(&self.inbox)
     }
-    /// Moves a file from `inbox` to `refused`, beside a note that says why.
-    pub fn refuse(&self, name: &str, prefix: &str, reason: &str) -> io::Result<()> {
+    /// Moves a file from `inbox` to `refused`, beside a note that says why. `bytes` are what was
+    /// read of it.
+    pub fn refuse(&self, name: &str, prefix: &str, reason: &str, bytes: &[u8]) -> io::Result<()> {
         let name_kept = kept_name(name, prefix);
         let note_path = self.refused.join(format!("{name_kept}.reason.txt"));
         let mut note = OpenOptions::new()
@@ -294,11 +328,7 @@ impl Folders {
             .open(note_path)?;
         writeln!(note, "{reason}")?;
         note.sync_all()?;
-        let kept = self.refused.join(name_kept);
-        fs::rename(self.inbox.join(name), &kept)?;
-        close_to_others(&kept);
-        sync_folder(&self.refused)?;
-        sync_folder(&self.inbox)
+        self.keep(name, &self.refused, &name_kept, bytes)
     }
 }
 
@@ -345,12 +375,44 @@ mod tests {
         );
         let long = format!("{}.xml", "é".repeat(125));
         fs::write(folders.inbox.join(&long), b"x").unwrap();
-        folders.refuse(&long, "0123456789abcdef", "too long a name for a longer one").unwrap();
-        folders.refuse("e.xml", "mark", "the reason").unwrap();
+        let reason = "too long a name for a longer one";
+        folders.refuse(&long, "0123456789abcdef", reason, b"x").unwrap();
+        folders.refuse("e.xml", "mark", "the reason", b"x").unwrap();
         assert_eq!(
             fs::read_to_string(folders.refused.join("mark-e.xml.reason.txt")).unwrap(),
             "the reason\n"
         );
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_replaces_one_that_was_read_is_read_too() {
+        let root = temporary();
+        let folders = Folders::open(&root).unwrap();
+        let place = |text: &[u8]| fs::write(folders.inbox.join("a.xml"), text).unwrap();
+        let names = || -> Vec<String> {
+            folders.incoming().unwrap().into_iter().map(|seen| seen.name).collect()
+        };
+        place(b"first");
+        let read = folders.read("a.xml").unwrap();
+        place(b"second");
+        folders.archive("a.xml", "mark", &read).unwrap();
+        assert_eq!(fs::read(folders.archive.join("mark-a.xml")).unwrap(), b"first");
+        assert_eq!(names(), ["mark-a.xml"]);
+        assert_eq!(folders.read("mark-a.xml").unwrap(), b"second");
+
+        place(b"third");
+        let read = folders.read("a.xml").unwrap();
+        place(b"fourth");
+        folders.refuse("a.xml", "mark3", "the reason", &read).unwrap();
+        assert_eq!(fs::read(folders.refused.join("mark3-a.xml")).unwrap(), b"third");
+        assert_eq!(folders.read("mark3-a.xml").unwrap(), b"fourth");
+
+        // Of a file that is too large, only its beginning is compared.
+        place(&vec![b'x'; FILE_BYTES_MAX + 10]);
+        let read = folders.read("a.xml").unwrap();
+        folders.refuse("a.xml", "mark5", "too large", &read).unwrap();
+        assert_eq!(names().len(), 2);
         fs::remove_dir_all(&root).unwrap();
     }
 
@@ -364,8 +426,8 @@ mod tests {
             fs::write(&path, b"x").unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         }
-        folders.archive("taken.xml", "mark").unwrap();
-        folders.refuse("refused.xml", "mark", "the reason").unwrap();
+        folders.archive("taken.xml", "mark", b"x").unwrap();
+        folders.refuse("refused.xml", "mark", "the reason", b"x").unwrap();
         folders.stage("out.xml", b"whole").unwrap();
         for folder in [&folders.staging, &folders.archive, &folders.refused] {
             assert_eq!(mode(folder), 0o700, "{}", folder.display());

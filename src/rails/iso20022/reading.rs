@@ -26,6 +26,9 @@ const MESSAGES: &[(&str, &str, ReportKind)] = &[
 ];
 /// The same messages in words.
 const MESSAGES_READ: &str = "pain.002, camt.053 or camt.054";
+/// Why a statement of an account that is not ours is left out.
+const OTHER_ACCOUNT: &str =
+    "it is about another account than the one of [bank] debit_account_number";
 /// The namespace of the standard, without the message.
 pub const NAMESPACE_PREFIX: &str = "urn:iso:std:iso:20022:tech:xsd:";
 
@@ -42,6 +45,7 @@ pub fn read(bytes: &[u8]) -> Result<Incoming, FileError> {
 
 /// Reads a file. Statements and notifications of accounts that are not ours are listed as unread. A
 /// file of statements or notifications is refused if parts of it are unread and no entry was read.
+/// But it is not refused if one of ours was read and only those of other accounts are unread.
 pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming, FileError> {
     let (namespace, document) = xml::parse(bytes, &is_known, MESSAGES_READ)?;
     let mut found = None;
@@ -91,12 +95,13 @@ fn read_accounts(
     unread: &mut Unread,
 ) -> Result<Vec<AccountReport>, FileError> {
     let mut reports: Vec<AccountReport> = Vec::new();
-    let mut lines_count = 0;
+    let (mut lines_count, mut others_count) = (0, 0);
     for (index, element) in parts.iter().enumerate() {
         let place = format!("{} {}", context.name, index + 1);
         let (mut report, default_day, faults) = match read_head(element, context) {
             Ok(head) => head,
             Err(refused) => {
+                others_count += usize::from(refused.reason == OTHER_ACCOUNT);
                 unread.push(place, refused.reason);
                 continue;
             }
@@ -119,6 +124,10 @@ fn read_accounts(
         lines_count += report.lines.len();
         reports.push(report);
     }
+    // A day on which only other accounts had entries.
+    if unread.count == others_count && !reports.is_empty() {
+        return Ok(reports);
+    }
     // If parts were unreadable and no entry was read, the file is refused, so that the operator
     // notices.
     match unread.shown.first() {
@@ -140,9 +149,7 @@ fn read_head(
         None => account.text_at("IBAN")?.ok_or_else(|| FileError::new("Acct has no number"))?,
     };
     if !(context.is_ours)(number) {
-        return Err(FileError::new(
-            "it is about another account than the one of [bank] debit_account_number",
-        ));
+        return Err(FileError::new(OTHER_ACCOUNT));
     }
     let page = page_at(element, "StmtPgntn")?.or(context.page);
     let mut faults = Vec::new();

@@ -4,10 +4,12 @@
 //! fails when the bank refuses the payment. But if the cause lies with us, the operator decides,
 //! and if the bank calls the payment a duplicate, the outcome is unknown. In a refused file or
 //! batch, a payout fails only for a reason that concerns the beneficiary's bank, account or IFSC.
-//! Most reports that contradict each other mark the payout for the operator. If the bank paid a
-//! payout that had failed or come back, its refund is held.
+//! Most reports that contradict each other mark the payout for the operator, and so does a refusal
+//! that may be about an earlier file than the newest. If the bank paid a payout that had failed or
+//! come back, its refund is held.
 
 use super::publish;
+use crate::decisions;
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Now, StoreError};
 use crate::payouts::state::PayoutStatus;
@@ -18,10 +20,13 @@ use crate::rails::files::references::{References, UtrFinding};
 use crate::rails::files::reports::{Reason, RefusalMeaning};
 use crate::rails::files::rows::{self, Attention, InstructionStatus, Journalled, Matching};
 use crate::rails::files::settings::BankSettings;
-use crate::rails::files::values::{EndToEndId, MessageId, Utr};
+use crate::rails::files::values::{Day, EndToEndId, MessageId, Utr};
 use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying;
+
+/// The operator's decision that sends a payment once more, as the record of decisions has it.
+const RESEND: &str = "resend";
 
 /// What happened to a payment, according to a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +50,8 @@ pub struct PaymentReport {
     pub is_whole_refused: bool,
     /// A movement on the account, rather than a status.
     pub is_booked: bool,
+    /// The day of the movement, if one payment made it.
+    pub booked_on: Option<Day>,
     /// The file of ours that a status names; `None` for a movement.
     pub message_id: Option<MessageId>,
     pub reason: Reason,
@@ -161,6 +168,13 @@ impl ReportedPayment<'_> {
             )
     }
 
+    /// Whether the report may be about an earlier file: it names none, and the operator had the
+    /// payment sent again.
+    fn may_be_of_earlier_file(&self, tx: &mut dyn Tx) -> Result<bool, StoreError> {
+        let subject = self.payout.id.to_string();
+        Ok(self.report.message_id.is_none() && decisions::rows::was_decided(tx, &subject, RESEND)?)
+    }
+
     /// Marks the payout for the operator. A payout that is processing gets an unknown outcome.
     fn raise_attention(
         &mut self,
@@ -189,18 +203,24 @@ impl ReportedPayment<'_> {
     }
 
     /// Whether a debit is another one than the debit that the journal has noted. `true` if the
-    /// journal has noted no reference. References that cannot be compared count as equal.
-    fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
+    /// journal has noted no reference. References that cannot be compared count as equal. The same
+    /// entry reference on another day is another debit.
+    fn is_another_debit(&self, tx: &mut dyn Tx, utr: Option<&Utr>) -> Result<bool, StoreError> {
         let before = &self.instruction;
         match (utr, &before.reference) {
-            (Some(utr), Some(reference)) => return utr.as_str() != reference,
-            (None, None) if before.entry_reference.is_none() => return true,
+            (Some(utr), Some(reference)) => return Ok(utr.as_str() != reference),
+            (None, None) if before.entry_reference.is_none() => return Ok(true),
             _ => {}
         }
-        match (&self.report.entry_reference, &before.entry_reference) {
-            (Some(entry), Some(other)) => entry != other,
+        Ok(match (&self.report.entry_reference, &before.entry_reference) {
+            // A bank may number its entries anew each year, or on each statement.
+            (Some(entry), Some(other)) if entry == other => match self.report.booked_on {
+                Some(day) => rows::is_debit_of_another_day(tx, self.payout.id, day)?,
+                None => false,
+            },
+            (Some(_), Some(_)) => true,
             _ => before.reference.is_none() && before.entry_reference.is_none(),
-        }
+        })
     }
 
     fn paid(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
@@ -215,13 +235,13 @@ impl ReportedPayment<'_> {
                 // The operator failed the payout after its payment had come back, so this payment
                 // is not new.
                 let is_old = self.instruction.attention == Some(Attention::ReturnedAndFailed);
-                if is_old || !self.is_another_debit(utr) {
+                if is_old || !self.is_another_debit(tx, utr)? {
                     return Ok(ReportEffect::Ignored);
                 }
                 return self.paid_after(tx, now, Attention::PaidAfterFailed);
             }
             PayoutStatus::Returned => {
-                if !self.is_another_debit(utr) {
+                if !self.is_another_debit(tx, utr)? {
                     return Ok(ReportEffect::Ignored);
                 }
                 return self.paid_after(tx, now, Attention::PaidAgain);
@@ -233,7 +253,8 @@ impl ReportedPayment<'_> {
                 let is_twice = utr
                     .zip(self.instruction.reference.as_deref())
                     .is_some_and(|(utr, known)| utr.as_str() != known);
-                return match is_twice && self.report.is_booked && !self.was_contradicted() {
+                let is_certain = self.report.is_booked || self.may_be_of_earlier_file(tx)?;
+                return match is_twice && is_certain && !self.was_contradicted() {
                     true => self.raise_attention(tx, now, Attention::PaidTwice),
                     false => Ok(ReportEffect::Ignored),
                 };
@@ -311,9 +332,12 @@ impl ReportedPayment<'_> {
         now: &mut Now,
         meaning: RefusalMeaning,
     ) -> Result<ReportEffect, StoreError> {
-        // The refusal answers an earlier file; the payment has been queued again since then.
-        let is_stale = self.instruction.message_id.is_none()
-            || self.report.message_id.is_some_and(|id| Some(id) != self.instruction.message_id);
+        // The refusal answers an earlier file; the payment has been queued again since then. A
+        // report that names no file cannot be about the one that is being written.
+        let is_stale = match self.report.message_id {
+            Some(id) => Some(id) != self.instruction.message_id,
+            None => self.instruction.status == InstructionStatus::Writing,
+        } || self.instruction.message_id.is_none();
         if is_stale && self.instruction.was_published {
             return Ok(ReportEffect::Ignored);
         }
@@ -326,6 +350,11 @@ impl ReportedPayment<'_> {
             (PayoutStatus::Processing, _) if self.was_contradicted() => Ok(ReportEffect::Ignored),
             (PayoutStatus::Processing, _) if self.instruction.entry_reference.is_some() => {
                 self.raise_attention(tx, now, Attention::RefusedAfterPaid)
+            }
+            (PayoutStatus::Processing, RefusalMeaning::Failed(..) | RefusalMeaning::Ours)
+                if self.may_be_of_earlier_file(tx)? =>
+            {
+                self.raise_attention(tx, now, Attention::RefusalUnclear)
             }
             (PayoutStatus::Processing, RefusalMeaning::Failed(code, source)) => {
                 let failed = BankReport::Failed { code, source };

@@ -16,11 +16,16 @@
 //! |---|---|---|---|
 //! | claimed | yes or no | it was never renamed | it is dropped, its payouts are queued again |
 //! | staged | no | it was renamed | it is recorded as published |
-//! | staged, in this boot | yes | it was not renamed | it is renamed now |
+//! | staged, in this boot | yes | it was not renamed | it is renamed, unless payouts are paused |
+//! | staged | it is withdrawn | it was never renamed | as if claimed |
 //! | staged, in another boot | yes | a power cut may have undone a rename | outcome unknown |
 //! | published | yes | a power cut undid the rename | outcome unknown |
 //!
 //! If the system does not tell its boot, this counts as another boot.
+//!
+//! A file with a paused payout is not sent: its payouts are queued again. Before `staged` is
+//! recorded, it is dropped as if claimed. Afterwards it is first withdrawn, by a rename within
+//! `staging`. A file can be withdrawn or published, never both.
 //!
 //! A payout of unknown outcome waits for the operator, and is never sent again automatically. Each
 //! update of the record has the file's previous status in its `WHERE`. So if a worker's lease ends
@@ -38,6 +43,7 @@ use crate::pauses::{self, Operation};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::PaymentMethod;
+use crate::rails::files::folders::{WITHDRAWN_ENDING, withdrawn_name};
 use crate::rails::files::format::{PaymentOrder, Remitter};
 use crate::rails::files::rows::{self, InstructionStatus, Journalled, MessageStatus};
 use crate::rails::files::settings::BankSettings;
@@ -45,7 +51,7 @@ use crate::rails::files::values::{EndToEndId, MessageId};
 use crate::screening::Screening;
 use crate::senders;
 use crate::services::Services;
-use crate::store::Tx;
+use crate::store::{Cost, Tx};
 use crate::transfers;
 
 /// The most unfinished files that one recovery finishes.
@@ -146,7 +152,10 @@ impl Bank {
                 }
                 PublishStep::Stage => self.folders.stage(file_name, bytes)?,
                 PublishStep::RecordStaged => {
-                    self.record_staged(app, *id, Sha256::digest(bytes).into()).await?
+                    if !self.record_staged(app, *id, Sha256::digest(bytes).into()).await? {
+                        self.folders.unstage(file_name)?;
+                        return Ok(0);
+                    }
                 }
                 PublishStep::Rename => self.folders.publish(file_name)?,
                 PublishStep::RecordPublished => {
@@ -183,17 +192,25 @@ impl Bank {
         Ok(draft)
     }
 
+    /// Records that a file is staged. If payouts in it were paused since it was claimed, abandons
+    /// it and answers `false`.
     async fn record_staged(
         &self,
         app: &AppState,
         id: MessageId,
         sha256: [u8; 32],
-    ) -> Result<(), Stopped> {
+    ) -> Result<bool, Stopped> {
         let boot = self.boot.clone();
-        Ok(app
-            .store
-            .write(move |tx, _| Ok(rows::stage_message(tx, id, &sha256, boot.as_deref())?))
-            .await?)
+        let record = move |tx: &mut dyn Tx, now: &mut Now| {
+            if is_paused(tx, id)? {
+                let (from, to) = (MessageStatus::Writing, MessageStatus::Abandoned);
+                rows::end_message(tx, now, id, from, to)?;
+                return Ok(false);
+            }
+            rows::stage_message(tx, id, &sha256, boot.as_deref())?;
+            Ok(true)
+        };
+        Ok(app.store.write(record).await?)
     }
 
     /// Records that a file goes from the status `from` to `to`. If `to` is `Unknown`, the outcome
@@ -241,9 +258,22 @@ impl Bank {
             // Earlier versions stored no file name, and their names had no number.
             let name = message.file_name.unwrap_or_else(|| self.settings.file_name(message.id, 0));
             let is_staged = self.folders.is_staged(&name)?;
+            // Looked for after `is_staged`: another worker may withdraw the file in between.
+            let is_withdrawn = self.folders.is_staged(&withdrawn_name(&name))?;
             let is_same_boot = message.boot.is_some() && message.boot == self.boot;
+            let id = message.id;
             let to = match (message.status, is_staged) {
+                (MessageStatus::Staged, false) if is_withdrawn => MessageStatus::Abandoned,
                 (MessageStatus::Staged, false) => MessageStatus::Published,
+                (MessageStatus::Staged, true)
+                    if is_same_boot
+                        && app.store.read(Cost::Scan, move |tx| Ok(is_paused(tx, id)?)).await? =>
+                {
+                    match self.folders.withdraw(&name)? {
+                        true => MessageStatus::Abandoned,
+                        false => MessageStatus::Published,
+                    }
+                }
                 (MessageStatus::Staged, true) if is_same_boot => {
                     self.folders.publish(&name)?;
                     MessageStatus::Published
@@ -256,12 +286,14 @@ impl Bank {
             // with it.
             if to == MessageStatus::Abandoned {
                 self.folders.unstage(&name)?;
+                self.folders.unstage(&withdrawn_name(&name))?;
             }
         }
         // The files that are still in `staging` have ended, except one that another worker has
         // begun since.
         for name in self.folders.staged()? {
-            let (asked, id_in_name) = (name.clone(), self.settings.message_id(&name));
+            let asked = name.strip_suffix(WITHDRAWN_ENDING).unwrap_or(&name).to_owned();
+            let id_in_name = self.settings.message_id(&asked);
             let find = move |tx: &mut dyn Tx, _: &mut Now| {
                 let named = rows::message_named(tx, &asked)?;
                 Ok(match (named, id_in_name) {
@@ -287,6 +319,13 @@ impl Bank {
         }
         Ok(())
     }
+}
+
+/// Whether payouts are paused for everybody, or for the account of a payout in this file.
+fn is_paused(tx: &mut dyn Tx, id: MessageId) -> Result<bool, StoreError> {
+    let pauses = pauses::rows::all(tx)?;
+    let is_stopped = |scope| pauses.iter().any(|pause| pause.stops(Operation::Payouts, scope));
+    Ok(rows::of_message(tx, id)?.iter().any(|instruction| is_stopped(instruction.scope)))
 }
 
 /// Claims waiting instructions for a file, and gathers what the bank must know of them.

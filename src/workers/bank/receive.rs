@@ -23,6 +23,13 @@ use crate::rails::files::rows::{self, Counts, FileStatus, LinePlace};
 use crate::rails::files::values::{EndToEndId, MessageId};
 use crate::store::Tx;
 
+/// Why a file is refused whose message identity came before with something else.
+const OTHER_CONTENT: &str = "another file with this message identity came before; this one holds \
+                             something else, so it was not applied";
+/// Why a file is refused that has a statement which came before with other entries.
+const OTHER_LINES: &str = "a statement in it came before, between the same balances, with other \
+                           entries: ask the bank which are right. Nothing of it was applied";
+
 /// What a file of the inbox turned out to be.
 enum FileReading {
     Read(Box<Incoming>),
@@ -38,8 +45,9 @@ enum FileHistory {
     /// An earlier file had the same message identity, and this one counts as its copy. Either all
     /// its statements are known, or it has none and the bank says that it is a copy.
     Copy,
-    /// An earlier file had the same message identity, and this one is no copy of it.
-    Contradicts,
+    /// It differs from an earlier file, which had the same message identity or the same statement.
+    /// The text for the operator says which.
+    Contradicts(&'static str),
 }
 
 impl Bank {
@@ -86,9 +94,9 @@ impl Bank {
                 Ok(incoming) => FileReading::Read(Box::new(incoming)),
                 Err(refused) => FileReading::Refused(refused),
             };
-            Ok((sha256, judged))
+            Ok((sha256, judged, bytes))
         });
-        let (sha256, judged) = match read.await {
+        let (sha256, judged, bytes) = match read.await {
             Ok(Ok(read)) => read,
             // The file has gone or cannot be read. The next look tries again.
             Ok(Err(error)) => {
@@ -108,15 +116,13 @@ impl Bank {
                 return Ok(());
             }
             FileReading::Refused(refused) => {
-                return self.refuse(app, seen, &mark, &refused.reason, turn);
+                return self.refuse(app, seen, &mark, &refused.reason, &bytes, turn);
             }
             FileReading::Read(incoming) => *incoming,
         };
         match self.begin_if_new(app, sha256, &incoming).await? {
-            FileHistory::Contradicts => {
-                let reason = "another file with this message identity came before; this one holds \
-                 something else, so it was not applied";
-                return self.refuse(app, seen, &mark, reason, turn);
+            FileHistory::Contradicts(reason) => {
+                return self.refuse(app, seen, &mark, reason, &bytes, turn);
             }
             FileHistory::Applied | FileHistory::Copy => {
                 tracing::info!(
@@ -128,7 +134,7 @@ impl Bank {
             }
             FileHistory::New => self.apply_file(app, sha256, &mark, incoming, turn).await?,
         }
-        Ok(self.folders.archive(&seen.name, &mark)?)
+        Ok(self.folders.archive(&seen.name, &mark, &bytes)?)
     }
 
     /// Looks a file up in the journal. A new file is recorded as being applied.
@@ -141,10 +147,7 @@ impl Bank {
         let (kind, identity) = (incoming.kind, incoming.identity());
         let is_copy = incoming.is_copy;
         let statements: Vec<AccountReport> = match (&incoming.content, kind) {
-            (Content::Accounts(accounts), ReportKind::Statement) => accounts
-                .iter()
-                .map(|account| AccountReport { lines: Vec::new(), ..account.clone() })
-                .collect(),
+            (Content::Accounts(accounts), ReportKind::Statement) => accounts.clone(),
             _ => Vec::new(),
         };
         let begin = move |tx: &mut dyn Tx, now: &mut Now| {
@@ -153,17 +156,22 @@ impl Bank {
                 Some(FileStatus::Reading) => return Ok(FileHistory::New),
                 None => {}
             }
+            for statement in &statements {
+                if rows::has_other_lines(tx, &sha256, statement)? {
+                    return Ok(FileHistory::Contradicts(OTHER_LINES));
+                }
+            }
             if !rows::is_incoming_known(tx, kind, &identity)? {
                 rows::begin_file(tx, now, &sha256, kind, &identity)?;
                 return Ok(FileHistory::New);
             }
             for statement in &statements {
                 if !rows::is_statement_known(tx, &sha256, statement)? {
-                    return Ok(FileHistory::Contradicts);
+                    return Ok(FileHistory::Contradicts(OTHER_CONTENT));
                 }
             }
             let is_same = is_copy || !statements.is_empty();
-            Ok(if is_same { FileHistory::Copy } else { FileHistory::Contradicts })
+            Ok(if is_same { FileHistory::Copy } else { FileHistory::Contradicts(OTHER_CONTENT) })
         };
         Ok(app.store.write(begin).await?)
     }
@@ -214,6 +222,7 @@ impl Bank {
         seen: &InboxFile,
         mark: &str,
         reason: &str,
+        bytes: &[u8],
         turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
         tracing::warn!(
@@ -223,7 +232,7 @@ impl Bank {
         );
         app.metrics.bank_files.count("refused");
         turn.refused_count += 1;
-        Ok(self.folders.refuse(&seen.name, mark, reason)?)
+        Ok(self.folders.refuse(&seen.name, mark, reason, bytes)?)
     }
 
     /// Applies every report of a file, each in a transaction of its own. After a stop the whole
@@ -357,6 +366,7 @@ impl Bank {
                 event,
                 is_whole_refused,
                 is_booked: false,
+                booked_on: None,
                 message_id: report.original,
                 reason: payment.status.reason,
                 references: payment.references,
@@ -375,6 +385,7 @@ impl Bank {
                 event: ReportedEvent::Refused(reasons::refusal_within_whole(code)),
                 is_whole_refused: true,
                 is_booked: false,
+                booked_on: None,
                 message_id: Some(message_id),
                 reason,
                 references: References::new(),

@@ -1,7 +1,8 @@
 //! Files that came from the bank, and the heads of its statements.
 
-use crate::kernel::{Money, Now, StoreError};
-use crate::rails::files::reports::{AccountReport, ReportKind};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Money, Now, StoreError};
+use crate::rails::files::reports::{AccountReport, ReportKind, Sign};
 use crate::rails::files::values::Day;
 use crate::store::Tx;
 use crate::values;
@@ -100,15 +101,57 @@ pub fn is_statement_known(
     sha256: &[u8; 32],
     report: &AccountReport,
 ) -> Result<bool, StoreError> {
+    Ok(same_statement(tx, sha256, report)?.is_some())
+}
+
+/// Whether another file brought the same statement with other lines: more or fewer, or of other
+/// amounts, payouts or references.
+pub fn has_other_lines(
+    tx: &mut dyn Tx,
+    sha256: &[u8; 32],
+    report: &AccountReport,
+) -> Result<bool, StoreError> {
+    let Some((known, number)) = same_statement(tx, sha256, report)? else { return Ok(false) };
+    let sql = "SELECT units, sign, payout_id, reference FROM bank_statement_lines WHERE sha256 = \
+               ?1 AND statement_number = ?2 ORDER BY number";
+    let rows = tx.rows(sql, values![known.as_slice(), number])?;
+    if rows.len() != report.lines.len() {
+        return Ok(true);
+    }
+    for (mut row, line) in rows.into_iter().zip(&report.lines) {
+        let (units, sign) = (row.int()?, row.word(Sign::parse)?);
+        let payout_id: Option<Id<kind::Payout>> = row.id_or_null()?;
+        let reference = row.text_or_null()?;
+        // A line that names no payout may have been matched by the operator.
+        let is_of_other = line
+            .end_to_end_id
+            .zip(payout_id)
+            .is_some_and(|(named, known)| named.payout_id() != known);
+        let mut references = line.references.all().chain(line.other_reference.as_deref());
+        let is_under_other = reference
+            .is_some_and(|known| !references.any(|text| text.eq_ignore_ascii_case(&known)));
+        if units != line.amount.units || sign != line.sign || is_of_other || is_under_other {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The file that brought the same statement or page, and its number in that file.
+fn same_statement(
+    tx: &mut dyn Tx,
+    sha256: &[u8; 32],
+    report: &AccountReport,
+) -> Result<Option<(Vec<u8>, i64)>, StoreError> {
     // With neither a number nor a closing balance, two statements cannot be told apart.
     if report.sequence.is_none() && report.closing.is_none() {
-        return Ok(false);
+        return Ok(None);
     }
     // A bank may give all of its statements the same identity, so the query compares more.
-    let sql = "SELECT sha256 FROM bank_statements WHERE statement_id = ?1 AND sha256 <> ?2 AND \
-               COALESCE(page, 1) = ?3 AND sequence IS NOT DISTINCT FROM ?4 AND opening_units IS \
-               NOT DISTINCT FROM ?5 AND closing_units IS NOT DISTINCT FROM ?6 AND closing_day IS \
-               NOT DISTINCT FROM ?7 LIMIT 1";
+    let sql = "SELECT sha256, number FROM bank_statements WHERE statement_id = ?1 AND sha256 <> \
+               ?2 AND COALESCE(page, 1) = ?3 AND sequence IS NOT DISTINCT FROM ?4 AND \
+               opening_units IS NOT DISTINCT FROM ?5 AND closing_units IS NOT DISTINCT FROM ?6 \
+               AND closing_day IS NOT DISTINCT FROM ?7 LIMIT 1";
     let found = tx.row(
         sql,
         values![
@@ -121,7 +164,7 @@ pub fn is_statement_known(
             &report.closing.map(|(_, day)| day.to_string()),
         ],
     )?;
-    Ok(found.is_some())
+    found.map(|mut row| Ok((row.bytes()?, row.int()?))).transpose()
 }
 
 #[cfg(test)]

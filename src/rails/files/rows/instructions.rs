@@ -1,6 +1,6 @@
 //! The payments that the bank is instructed to make, and what it said of each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -35,6 +35,7 @@ crate::string_enum!(
         FileRefused "file_refused",
         RefusedForUs "refused_for_us",
         RefusedAfterPaid "refused_after_paid",
+        RefusalUnclear "refusal_unclear",
         ReferenceTaken "reference_taken",
         ReferenceUnclear "reference_unclear",
         ReturnedAndFailed "returned_and_failed",
@@ -79,6 +80,10 @@ impl Attention {
             }
             Attention::RefusedAfterPaid => {
                 "the bank refuses a payment that it reported as paid: ask the bank"
+            }
+            Attention::RefusalUnclear => {
+                "the bank refused it and names no file, and it was in several: ask the bank about \
+                 the newest, then `hundi decide PAYOUT settle` or `fail`"
             }
             Attention::ReferenceTaken => {
                 "the bank gives a reference that another payout has: ask the bank, then `hundi \
@@ -192,15 +197,23 @@ pub fn queued(
     tx.rows(&sql, &parameters)?.into_iter().map(journalled).collect()
 }
 
-/// Instructions that are queued, are being written or have the status `unknown`; published ones
-/// that wait for the bank's final report; and all others with an [`Attention`]. Oldest first.
+/// Instructions that wait for a file, for the bank's final report or for the operator, oldest
+/// first. Only those of [`awaiting_operator`] have an [`Attention`] here.
 pub fn under_way(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
         "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status IN ('queued', \
-         'writing', 'unknown') OR (status = 'published' AND NOT is_answered) OR attention IS NOT \
-         NULL ORDER BY payout_id LIMIT ?1"
+         'writing') OR (status IN ('published', 'unknown') AND NOT is_answered) ORDER BY \
+         payout_id LIMIT ?1"
     );
-    tx.rows(&sql, values![rows_max])?.into_iter().map(journalled).collect()
+    let mut found = BTreeMap::new();
+    for row in tx.rows(&sql, values![rows_max])? {
+        let instruction = journalled(row)?;
+        found.insert(instruction.payout_id, Journalled { attention: None, ..instruction });
+    }
+    for (_, payout_id, _) in awaiting_operator(tx, rows_max as usize)? {
+        found.extend(find(tx, payout_id)?.map(|instruction| (payout_id, instruction)));
+    }
+    Ok(found.into_values().take(rows_max as usize).collect())
 }
 
 /// How many instructions of a method wait for a file.

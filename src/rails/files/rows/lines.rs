@@ -1,9 +1,10 @@
 //! The lines of statements, and the differences that the operator explained.
 
 use super::instructions::Journalled;
-use crate::kernel::{InternalId, Now, StoreError};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, InternalId, Now, StoreError};
 use crate::rails::files::reports::{Sign, StatementLine};
-use crate::rails::files::values::Utr;
+use crate::rails::files::values::{Day, Utr};
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -67,6 +68,17 @@ pub fn insert_line(
         ],
     )?;
     Ok(changed == 1)
+}
+
+/// Whether a statement has shown a debit that paid this payout on another day than `day`.
+pub fn is_debit_of_another_day(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+    day: Day,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT id FROM bank_statement_lines WHERE payout_id = ?1 AND matching = 'payout' \
+               AND sign = 'debit' AND booking_day <> ?2 LIMIT 1";
+    Ok(tx.row(sql, values![payout_id, &day.to_string()])?.is_some())
 }
 
 /// Stores a line whose one amount paid several payouts, with the share of each. `false` if its

@@ -6,8 +6,8 @@ pub mod lines;
 pub mod messages;
 
 pub use incoming::{
-    Counts, FileStatus, begin_file, end_file, file_status, insert_statement, is_incoming_known,
-    is_statement_known,
+    Counts, FileStatus, begin_file, end_file, file_status, has_other_lines, insert_statement,
+    is_incoming_known, is_statement_known,
 };
 pub use instructions::{
     Attention, InstructionStatus, Journalled, advance, awaiting_operator, claim_reference, find,
@@ -17,8 +17,8 @@ pub use instructions::{
 };
 pub use lines::{
     LinePlace, Matching, Unmatched, explain_line, explanations, find_unmatched, insert_line,
-    insert_shared_line, keep_explanation, match_to_payout, match_to_payouts, unmatched,
-    unmatched_count,
+    insert_shared_line, is_debit_of_another_day, keep_explanation, match_to_payout,
+    match_to_payouts, unmatched, unmatched_count,
 };
 pub use messages::{
     Message, MessageStatus, begin_message, end_message, find_message, message_named,
