@@ -41,7 +41,7 @@ const ACCOUNT_DEPTH: u8 = 3;
 const XPUB_VERSION: [u8; 4] = [0x04, 0x88, 0xb2, 0x1e];
 /// Version, depth, parent fingerprint, child number, chain code, public key.
 const XPUB_LENGTH_BYTES: usize = 4 + 1 + 4 + 4 + 32 + 33;
-const XPUB_CHECKED_LENGTH_BYTES: usize = XPUB_LENGTH_BYTES + CHECKSUM_LENGTH_BYTES;
+const XPUB_WITH_CHECKSUM_LENGTH_BYTES: usize = XPUB_LENGTH_BYTES + CHECKSUM_LENGTH_BYTES;
 const XPUB_LENGTH_CHARS: usize = 111;
 
 /// The BIP-32 path of the address with this index, below the account key.
@@ -155,8 +155,8 @@ impl AccountXpub {
         if matches!(xpub.trim_start().as_bytes(), [_, b'p', b'r', b'v', ..]) {
             return Err(AccountXpubError::PrivateKey);
         }
-        let checked = decode(xpub)?;
-        let (fields, checksum) = checked.split_at(XPUB_LENGTH_BYTES);
+        let with_checksum = decode(xpub)?;
+        let (fields, checksum) = with_checksum.split_at(XPUB_LENGTH_BYTES);
         if checksum != base58_checksum(fields) {
             return Err(AccountXpubError::Checksum);
         }
@@ -210,11 +210,11 @@ impl AccountXpub {
 
     /// An account key made from seed bytes, for tests and for test mode.
     ///
-    /// The same entropy gives the same account in any wallet that takes it as a BIP-39 seed. The
-    /// private keys on the way are dropped but not wiped from memory, so never use entropy that
+    /// The same seed gives the same account in any wallet that takes it as a BIP-39 seed. The
+    /// private keys on the way are dropped but not wiped from memory, so never use a seed that
     /// protects money.
-    pub fn generate_for_test_mode(entropy: &[u8; 64]) -> AccountXpub {
-        let mut seed = *entropy;
+    pub fn generate_for_test_mode(seed: &[u8; 64]) -> AccountXpub {
+        let mut seed = *seed;
         loop {
             if let Some(key) = AccountXpub::from_seed(&seed) {
                 return key;
@@ -288,7 +288,7 @@ impl PublicNode {
     }
 
     fn xpub(&self, depth: u8, parent_fingerprint: [u8; 4], number: ChildNumber) -> String {
-        let mut bytes = Vec::with_capacity(XPUB_CHECKED_LENGTH_BYTES);
+        let mut bytes = Vec::with_capacity(XPUB_WITH_CHECKSUM_LENGTH_BYTES);
         bytes.extend(XPUB_VERSION);
         bytes.push(depth);
         bytes.extend(parent_fingerprint);
@@ -361,12 +361,12 @@ fn split(mac: Hmac<Sha512>) -> ([u8; 32], [u8; 32]) {
 }
 
 /// The bytes of a serialized key, checksum included, that 111 base58 characters spell.
-fn decode(text: &str) -> Result<[u8; XPUB_CHECKED_LENGTH_BYTES], AccountXpubError> {
+fn decode(text: &str) -> Result<[u8; XPUB_WITH_CHECKSUM_LENGTH_BYTES], AccountXpubError> {
     let found_chars = text.chars().count();
     if found_chars != XPUB_LENGTH_CHARS {
         return Err(AccountXpubError::Length { found_chars });
     }
-    let mut bytes = [0; XPUB_CHECKED_LENGTH_BYTES];
+    let mut bytes = [0; XPUB_WITH_CHECKSUM_LENGTH_BYTES];
     for (offset, character) in text.chars().enumerate() {
         let digit = u8::try_from(character)
             .ok()

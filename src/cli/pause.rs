@@ -19,7 +19,7 @@ enum OperationFlag {
     Quotes,
     /// No new transfers
     Transfers,
-    /// No new instructions to the bank; payouts that the bank has already continue
+    /// No new instructions to the bank; payouts whose file is in the outbox go on
     Payouts,
 }
 

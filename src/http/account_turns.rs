@@ -1,6 +1,6 @@
 //! Lets each account have, in each mode and in this process, one expensive request at a time, such
-//! as a statement or a replay, with a pause after each. An account that asks for many delays only
-//! its own requests.
+//! as a statement or a replay, with a pause after each. If an account asks for many, only its own
+//! requests are delayed.
 
 use std::time::{Duration, Instant};
 

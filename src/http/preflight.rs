@@ -76,7 +76,7 @@ impl Permits {
     /// Waits for the permit of the account and mode, then for one of the process's, and runs `ask`.
     /// Both stay taken for at least `PERMIT_SECONDS_MIN`. `None` only if a semaphore is closed,
     /// which never happens.
-    pub async fn take<T>(&self, scope: Scope, ask: impl Future<Output = T>) -> Option<T> {
+    pub async fn run<T>(&self, scope: Scope, ask: impl Future<Output = T>) -> Option<T> {
         let own = self.by_scope.of(scope).acquire_owned().await.ok()?;
         // The permits are free again once both the step and the minimum time are over.
         let permit = Arc::new((own, self.all.clone().acquire_owned().await.ok()?));
@@ -131,14 +131,10 @@ mod tests {
         let permits = Permits::default();
         let scope = |number| Scope::new(number, Mode::Live);
         for number in 1..=PERMITS_COUNT_MAX as i64 {
-            assert_eq!(permits.take(scope(number), async { 1 }).await, Some(1));
+            assert_eq!(permits.run(scope(number), async { 1 }).await, Some(1));
         }
         assert_eq!(permits.all.available_permits(), 0, "a permit stays taken after its step");
-        assert_eq!(
-            permits.take(scope(9), async { 2 }).await,
-            Some(2),
-            "and becomes free by itself"
-        );
+        assert_eq!(permits.run(scope(9), async { 2 }).await, Some(2), "and becomes free by itself");
     }
 
     #[tokio::test]
@@ -148,12 +144,12 @@ mod tests {
         // More questions of one account than there are permits; none of them ends.
         for _ in 0..2 * PERMITS_COUNT_MAX {
             let permits = permits.clone();
-            tokio::spawn(async move { permits.take(one, std::future::pending::<()>()).await });
+            tokio::spawn(async move { permits.run(one, std::future::pending::<()>()).await });
         }
         for _ in 0..4 * PERMITS_COUNT_MAX {
             tokio::task::yield_now().await;
         }
         assert_eq!(permits.all.available_permits(), PERMITS_COUNT_MAX - 1);
-        assert_eq!(permits.take(other, async { 1 }).await, Some(1));
+        assert_eq!(permits.run(other, async { 1 }).await, Some(1));
     }
 }

@@ -179,8 +179,9 @@ struct Scratch {
     numbers: Vec<u32>,
     /// What a listed token contributes with each searched one, row after row.
     cells: Vec<f64>,
-    /// The records that are to be compared, each as half of its place. The halves are distinct,
-    /// because a record takes at least two places.
+    /// The records that the bound by first sounds does not rule out. A record's place is where it
+    /// begins in the list of numbers, and each is kept as half of its place. The halves are
+    /// distinct, because a record has at least two numbers there.
     seen: Bits,
     /// The places of the records in `seen`.
     touched: Vec<u32>,
@@ -281,12 +282,12 @@ impl NameIndex {
                     .clone()
             })
             .collect();
-        let anchors = self.anchors(tokens, &alike);
-        if anchors.iter().all(Vec::is_empty) {
+        let alike_to_anchors = self.alike_to_anchors(tokens, &alike);
+        if alike_to_anchors.iter().all(Vec::is_empty) {
             return;
         }
         self.fill_rows(tokens, &alike, scratch);
-        for number in anchors.into_iter().flatten() {
+        for number in alike_to_anchors.into_iter().flatten() {
             for TokenPosting { place, sounds } in
                 self.postings.get(number as usize).into_iter().flatten()
             {
@@ -320,7 +321,7 @@ impl NameIndex {
 
     /// For each anchor, the listed tokens that are alike to it. Every name that reaches the
     /// threshold contains at least one of them.
-    fn anchors(&self, tokens: &[String], alike: &[Alike]) -> Vec<Vec<u32>> {
+    fn alike_to_anchors(&self, tokens: &[String], alike: &[Alike]) -> Vec<Vec<u32>> {
         // Without a better choice, every token is an anchor, and tokens are alike from the
         // threshold on.
         let (mut mask, mut similarity) = (u128::MAX, self.threshold);

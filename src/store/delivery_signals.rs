@@ -29,8 +29,8 @@ pub struct DeliverySignals {
 }
 
 impl DeliverySignals {
-    /// One endpoint has deliveries that are due.
-    pub fn tell_endpoint(&self, endpoint: ScopedEndpoint) {
+    /// Tells the worker that one endpoint has deliveries that are due.
+    pub fn tell_of_endpoint(&self, endpoint: ScopedEndpoint) {
         self.change(|waiting| {
             if waiting.endpoints.len() < ENDPOINTS_WAITING_MAX {
                 waiting.endpoints.push(endpoint);
@@ -40,7 +40,7 @@ impl DeliverySignals {
         });
     }
 
-    /// Deliveries of unknown endpoints may be due.
+    /// Tells the worker that deliveries of unknown endpoints may be due.
     pub fn tell(&self) {
         self.change(|waiting| waiting.others = true);
     }
@@ -55,7 +55,7 @@ impl DeliverySignals {
     }
 
     /// Whether there is a signal that the worker has not taken.
-    pub fn has_told(&self) -> bool {
+    pub fn has_untaken(&self) -> bool {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) != DueSince::default()
     }
 
@@ -76,12 +76,12 @@ mod tests {
     #[test]
     fn endpoints_are_taken_once_and_in_order() {
         let signals = DeliverySignals::default();
-        signals.tell_endpoint(endpoint(2));
-        signals.tell_endpoint(endpoint(1));
+        signals.tell_of_endpoint(endpoint(2));
+        signals.tell_of_endpoint(endpoint(1));
         let expected = DueSince { endpoints: vec![endpoint(2), endpoint(1)], others: false };
-        assert!(signals.has_told());
+        assert!(signals.has_untaken());
         assert_eq!(signals.take(), expected);
-        assert!(!signals.has_told());
+        assert!(!signals.has_untaken());
         assert_eq!(signals.take(), DueSince::default());
         signals.tell();
         assert_eq!(signals.take(), DueSince { endpoints: Vec::new(), others: true });
@@ -91,7 +91,7 @@ mod tests {
     fn a_process_without_a_worker_keeps_a_bounded_number() {
         let signals = DeliverySignals::default();
         for number in 0..=ENDPOINTS_WAITING_MAX {
-            signals.tell_endpoint(endpoint(number as u128));
+            signals.tell_of_endpoint(endpoint(number as u128));
         }
         let due = signals.take();
         assert_eq!(due.endpoints.len(), ENDPOINTS_WAITING_MAX);

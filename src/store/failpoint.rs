@@ -1,4 +1,4 @@
-//! Faults that a test plants, to show that it would notice them.
+//! Faults that a test plants, to show that it notices them or that the service withstands them.
 
 use std::sync::OnceLock;
 

@@ -45,7 +45,7 @@ impl Signals {
     pub(super) fn tell(&self, signal: Signal) {
         match signal {
             Signal::Tasks => self.tasks.notify_one(),
-            Signal::DeliveriesOf(endpoint) => self.deliveries.tell_endpoint(endpoint),
+            Signal::DeliveriesOf(endpoint) => self.deliveries.tell_of_endpoint(endpoint),
             Signal::Deliveries => self.deliveries.tell(),
             Signal::LookUps => self.look_ups.notify_one(),
             Signal::Outbox => self.outbox.notify_one(),

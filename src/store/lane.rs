@@ -28,7 +28,8 @@ use crate::kernel::{Clock, Now, OperationError, StoreError, system_random};
 
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
-/// How many groups get savepoints once one had to run again. That second run counts as the first.
+/// How many runs of groups in a row get savepoints, from the second run of a group that had to run
+/// again.
 const GROUPS_WITH_SAVEPOINTS: u32 = 64;
 
 enum LaneMessage {
@@ -55,8 +56,9 @@ impl Readers {
             idle.push(connection);
         }
     }
-    /// Runs one consistent read. A report rests again and again (`rests.rs`). If BEGIN or COMMIT
-    /// fails, the connection is dropped.
+    /// Runs one consistent read. A report (an expensive read) sleeps from time to time, so that
+    /// requests find a free processor (`rests.rs`). If BEGIN or COMMIT fails, the connection is
+    /// dropped.
     pub(super) fn run<T>(
         &self,
         is_report: bool,
@@ -152,7 +154,8 @@ impl Embedded {
     }
 }
 
-/// Faults that a test plants to show that it notices them; see [`failpoint`].
+/// What a test plants, to show that it notices a fault or that the lane withstands it; see
+/// [`failpoint`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InjectedFault {
     None,

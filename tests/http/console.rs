@@ -422,7 +422,7 @@ async fn wrong_codes_count_like_wrong_passwords() {
         // A right code of the sign-in before would reset nothing of these.
         let told = change(&mut outside, wrong[at % wrong.len()]).await;
         assert_eq!(told.status, 409, "{at}");
-        assert!(told.body.contains("not right now"), "{}", told.body);
+        assert!(told.body.contains("wrong or has expired"), "{}", told.body);
     }
     let locked = change(&mut outside, &right()).await;
     assert!(locked.body.contains("15 minutes"), "{}", locked.body);

@@ -3,7 +3,7 @@
 use super::super::texts::Words;
 
 /// A status, a reason or another word of the service in the reader's language. A word without a
-/// text is shown as it is, with spaces for underscores and a capital letter.
+/// text is shown with spaces for underscores and dots, and with a capital letter.
 pub fn word(words: &Words, word: &str) -> String {
     let key = format!("word.{word}");
     match words.find(&key) {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_without_a_text_is_shown_as_it_is() {
+    fn a_word_without_a_text_is_made_readable() {
         assert_eq!(word(texts::of("en").unwrap(), "no_such_word"), "No such word");
     }
 }

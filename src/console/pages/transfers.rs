@@ -135,6 +135,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
     compose(&visit).await?.draw(&visit)
 }
 
+/// The part of the page that the browser loads anew from time to time.
 pub async fn live(visit: Visit) -> PageOutcome {
     compose(&visit).await?.draw_live(&visit)
 }

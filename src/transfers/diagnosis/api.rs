@@ -43,7 +43,7 @@ pub struct DiagnosisView {
     pub deposit_id: Option<Id<kind::Deposit>>,
     pub amount: Option<Money>,
     pub currency: Option<String>,
-    /// What will still be missing from the amount once this transaction is final.
+    /// What will still be missing from the transfer's amount once this transaction is final.
     pub short_by: Option<Money>,
     /// By how many seconds the block is later than `funding.expires_at`; null if it was in time, or
     /// if its time does not matter.
@@ -107,7 +107,7 @@ pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFutur
         let deadline = Duration::from_secs(PREFLIGHT_SECONDS_MAX);
         let asked =
             inspect::inspect(&chain.nodes, settings, &tokens, &hash, address.bytes(), deadline);
-        match permits.take(scope, asked).await {
+        match permits.run(scope, asked).await {
             Some(Ok(seen)) => Ok(Some(PreflightResult::Transaction(seen))),
             Some(Err(_)) | None => Err(Refusal::unavailable().into()),
         }

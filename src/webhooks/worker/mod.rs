@@ -259,7 +259,7 @@ impl DeliveryWorker {
         let is_failing = self.is_cautious || now < self.rests_until;
         let offers_none = is_failing || failpoint("nothing_is_offered");
         let room_total = if offers_none { 0 } else { self.scheduler.room_total() };
-        let offers = match store.signals.deliveries.has_told() {
+        let offers = match store.signals.deliveries.has_untaken() {
             true => Vec::new(),
             false => self.scheduler.drain_offers(now),
         };
