@@ -260,10 +260,14 @@ fn charges_within_a_debit_are_a_line_of_their_own() {
         assert_eq!(units, [10_000, 590], "{charges}");
         assert!(accounts[0].lines[1].end_to_end_id.is_none());
     }
-    // Without charges that explain it, the entry's amount stands, and differs from the payout's.
-    let found = reading::read(with("").as_bytes()).unwrap();
-    let Content::Accounts(accounts) = found.content else { panic!() };
-    assert_eq!(accounts[0].lines[0].amount.units, 10_590);
+    // Without charges that explain it, the entry's amount stands, and differs from the payout's. The
+    // line is read whatever the currency of a charge.
+    for charges in ["", "<Chrgs><Amt Ccy=\"USD\">0.07</Amt></Chrgs>"] {
+        let found = reading::read(with(charges).as_bytes()).unwrap();
+        let Content::Accounts(accounts) = found.content else { panic!() };
+        let units: Vec<i64> = accounts[0].lines.iter().map(|line| line.amount.units).collect();
+        assert_eq!(units, [10_590], "{charges}");
+    }
 }
 
 /// A debit can include charges that were taken with it. Of a credit, all came in.

@@ -230,7 +230,10 @@ fn charges_within(
         let records: Vec<&Element> = charges.all("Rcrd").collect();
         let parts = if records.is_empty() { vec![charges] } else { records };
         for part in parts {
-            if let Some(element) = part.optional("Amt")? {
+            // A charge in another currency says nothing of this line's rupees.
+            if let Some(element) =
+                part.optional("Amt")?.filter(|element| element.currency() == Some("INR"))
+            {
                 units = units.saturating_add(amount(element)?.units);
             }
         }
