@@ -64,10 +64,38 @@ pub fn client() -> Client {
     Client::new(rustls::RootCertStore::empty()).unwrap()
 }
 
+fn rates_fixed() -> Box<dyn Market> {
+    Box::new(FixedRate { mid: Rate(88_000_000), usdt_usd: Rate(1_000_000) })
+}
+
+fn ports(
+    rates: Box<dyn Market>,
+    accounts: Box<dyn AccountVerifier>,
+    lists: Arc<Lists>,
+    address_index_name: &str,
+) -> Ports {
+    Ports {
+        rates,
+        rail: Box::new(SimulatedBank { step_milliseconds: 5 }),
+        accounts,
+        screener: Box::new(lists),
+        addresses: AddressPool::new(
+            &Tron,
+            AccountXpub::generate_for_test_mode(&[7; 64]),
+            address_index_name.into(),
+        ),
+        chain: ChainProfile {
+            name: ChainName::Tron,
+            asset: Currency::Usdt,
+            token_contract: ChainAddress::of_chain("tron", AddressBytes::of_20([1; 20])),
+            following: Following::Simulated,
+        },
+    }
+}
+
 impl Desk {
     pub async fn with_verifier(accounts: Box<dyn AccountVerifier>) -> Desk {
-        let fixed = FixedRate { mid: Rate(88_000_000), usdt_usd: Rate(1_000_000) };
-        Desk::new(Box::new(fixed), accounts).await
+        Desk::new(rates_fixed(), accounts).await
     }
     pub async fn with_rates(rates: Box<dyn Market>) -> Desk {
         Desk::new(rates, Box::new(SimulatedVerifier)).await
@@ -76,6 +104,14 @@ impl Desk {
     /// One whose rates stand still.
     pub async fn with_rates_fixed() -> Desk {
         Desk::with_verifier(Box::new(SimulatedVerifier)).await
+    }
+
+    /// Configures live mode, with simulated ports.
+    pub fn configure_live(&mut self) {
+        let services = self.services_mut();
+        let lists = services.screening.clone().unwrap();
+        let verifier = Box::new(SimulatedVerifier);
+        services.live = Some(ports(rates_fixed(), verifier, lists, "live_address_index_next"));
     }
 
     /// Its services, for changing them.
@@ -106,23 +142,7 @@ impl Desk {
         std::fs::write(&list, format!("{LIST_HEADER}1,Zebulon Quackenbush,,,,,\n")).unwrap();
         let source = ScreeningSource { operator_file: Some(list), ..ScreeningSource::default() };
         let lists = Arc::new(Lists::load(source.try_into().unwrap()).unwrap());
-        let test = Ports {
-            rates,
-            rail: Box::new(SimulatedBank { step_milliseconds: 5 }),
-            accounts,
-            screener: Box::new(lists.clone()),
-            addresses: AddressPool::new(
-                &Tron,
-                AccountXpub::generate_for_test_mode(&[7; 64]),
-                "test_address_index_next".into(),
-            ),
-            chain: ChainProfile {
-                name: ChainName::Tron,
-                asset: Currency::Usdt,
-                token_contract: ChainAddress::of_chain("tron", AddressBytes::of_20([1; 20])),
-                following: Following::Simulated,
-            },
-        };
+        let test = ports(rates, accounts, lists.clone(), "test_address_index_next");
         let settings = Settings { simulation_step_milliseconds: 5, ..Settings::default() };
         let services = Arc::new(Services {
             settings,

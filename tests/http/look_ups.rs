@@ -478,7 +478,8 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
 
 #[tokio::test(flavor = "multi_thread")]
 async fn live_mode_asks_for_another_code_and_test_mode_carries_on() {
-    let desk = Desk::with_verifier(Box::new(ManualVerifier)).await;
+    let mut desk = Desk::with_verifier(Box::new(ManualVerifier)).await;
+    desk.configure_live();
     for code in ["HDFC0ZZZZZZ", "CORP0000001"] {
         let id = desk.beneficiary(LIVE, "50100012345678", code).await;
         desk.run_tasks().await;
