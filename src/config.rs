@@ -288,7 +288,7 @@ impl Config {
                 },
                 file.issuers.unwrap_or_default(),
             )?,
-            sponsor_bank_name: issuers::text("sponsor_bank_name", value!(sponsor_bank_name))?,
+            sponsor_bank_name: issuers::valid_text("sponsor_bank_name", value!(sponsor_bank_name))?,
             security_contact: contact(value!(security_contact))?,
             debit_account_last4: bank.as_ref().map(|bank| bank.debit_account_last4().to_owned()),
             is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),

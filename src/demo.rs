@@ -38,7 +38,7 @@ const VIEWER_SECONDS: u64 = 15;
 /// Who signs in to the demo's console.
 const OPERATOR_NAME: &str = "demo";
 
-/// Colours of words, if a terminal shows them (`NO_COLOR` turns it off).
+/// Colours words if the output is a terminal and `NO_COLOR` is not set.
 #[derive(Clone, Copy)]
 struct Style {
     is_coloured: bool,

@@ -18,8 +18,8 @@ pub const LOGO_BYTES_MAX: usize = 12 * 1024;
 /// The longest side of a logo in pixels.
 pub const LOGO_PIXELS_MAX: u32 = 1024;
 
-/// An issuer as the configuration gives it. An account's issuer takes values that it leaves out
-/// from the issuer for everybody, and that one takes them from [`Issuer::default`].
+/// An issuer as the configuration gives it. What an account's issuer leaves out comes from the
+/// issuer for everybody. What the issuer for everybody leaves out comes from [`Issuer::default`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IssuerSource {
@@ -103,7 +103,7 @@ impl Issuers {
 
 impl Issuer {
     fn with(mut self, prefix: &str, source: IssuerSource) -> Result<Issuer, String> {
-        let text = |key: &str, value: Option<String>| text(&format!("{prefix}{key}"), value);
+        let text = |key: &str, value| valid_text(&format!("{prefix}{key}"), value);
         if let Some(name) = text("name", source.name)? {
             self.name = name;
         }
@@ -124,7 +124,7 @@ impl Issuer {
 
 /// Checks a text that documents show: 1 to `TEXT_LENGTH_MAX` characters, none of them a control
 /// character, and not only blanks. `key` is the setting that the error names.
-pub fn text(key: &str, value: Option<String>) -> Result<Option<String>, String> {
+pub fn valid_text(key: &str, value: Option<String>) -> Result<Option<String>, String> {
     let fits = |text: &String| {
         !text.trim().is_empty()
             && text.chars().count() <= TEXT_LENGTH_MAX

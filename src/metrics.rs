@@ -1,6 +1,7 @@
 //! Every metric, shown in Prometheus' text format.
 
 use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -56,8 +57,8 @@ pub struct RateSourceLabels {
     number: u32,
 }
 
-/// Whether the last answer of each source of market rates was used, for the worker that polls the
-/// sources. Clones share the gauges.
+/// For each source of market rates: 1 while it is silent or its answers cannot be used. The worker
+/// that polls the sources holds this. Clones share the gauges.
 #[derive(Clone, Default)]
 pub struct RateSources(Family<RateSourceLabels, Gauge>);
 
@@ -131,6 +132,8 @@ macro_rules! metrics {
         /// Every metric that Prometheus reads.
         pub struct Metrics {
             registry: Registry,
+            /// Held while a page is made: two at once would both add what a counter lacks.
+            page_turn: Mutex<()>,
             $($(#[$doc])* pub $field: $type),*
         }
 
@@ -142,7 +145,7 @@ macro_rules! metrics {
                 let mut registry = Registry::with_prefix("hundi");
                 $(let $field = <$type>::default();
                 $field.register_in(&mut registry, $name, $help);)*
-                Metrics { registry, $($field),* }
+                Metrics { registry, page_turn: Mutex::default(), $($field),* }
             }
         }
     };
@@ -328,6 +331,7 @@ impl Metrics {
         self.requests.get_or_create(&RequestLabels { method, route, status }).inc();
         self.request_seconds.0.observe(seconds);
     }
+    /// Adds to the number of open connections.
     pub fn connections(&self, delta: i64) {
         self.connections.inc_by(delta);
     }
@@ -338,9 +342,11 @@ impl Metrics {
     pub fn list_age(&self, list: &'static str, seconds: i64) {
         self.list_age_seconds.get_or_create(&ListLabels { list }).set(seconds);
     }
+    /// Sets how many pauses of an operation there are.
     pub fn paused(&self, operation: &'static str, count: i64) {
         self.pauses.get_or_create(&OperationLabels { operation }).set(count);
     }
+    /// Sets how much of one kind waits in a mode, and how long the oldest has waited.
     pub fn waiting(&self, of: &'static str, mode: Mode, count: i64, oldest_seconds: i64) {
         let labels = WaitingLabels { of, mode: mode.as_str() };
         self.backlog.get_or_create(&labels).set(count);
@@ -355,12 +361,14 @@ impl Metrics {
     pub fn lease_held(&self, lease: &'static str, is_held: bool) {
         self.leases_held.get_or_create(&LeaseLabels { lease }).set(i64::from(is_held));
     }
+    /// Adds to the number of webhook attempts that are running.
     pub fn webhook_in_flight(&self, delta: i64) {
         self.webhook_in_flight.inc_by(delta);
     }
     /// The text that Prometheus reads.
     pub fn page(&self, store: &Store, chains: &[ChainFigures]) -> String {
         use std::sync::atomic::Ordering::Relaxed;
+        let _turn = self.page_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let catch_up = |counter: &Counter<u64, AtomicU64>, total: u64| {
             counter.inc_by(total.saturating_sub(counter.get()));
         };

@@ -91,7 +91,8 @@ pub struct GivenKeys {
     next: Option<SecretString>,
 }
 
-/// Where the key comes from: a variable, or a file beside an SQLite database with this suffix.
+/// Where the key comes from: a variable, or the file beside an SQLite database that has the
+/// database's name with this suffix.
 const KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY", ".key");
 /// The key that will replace it.
 const NEXT_KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY_NEXT", ".key-next");
@@ -120,7 +121,8 @@ impl EncryptionKeys {
 }
 
 /// The keys that the operator gave, or those in the files beside an SQLite database. If there is
-/// none and the database has none yet, this makes a key and its file, with mode 0600.
+/// none, and an SQLite database was never used with one, this makes a key and its file (mode 0600).
+/// Otherwise a missing key is an error.
 pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<EncryptionKeys, String> {
     if let Some(keys) = existing_encryption_keys(database, given)? {
         return Ok(keys);
@@ -147,8 +149,8 @@ pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Encrypt
     Ok(EncryptionKeys { key, next: None })
 }
 
-/// The verifier of the key of an existing database; `None` if there is no database, or an empty
-/// one.
+/// The verifier of the key of an existing database; `None` if there is no database, or no key was
+/// used with it yet.
 fn stored_verifier(database: &Path) -> Result<Option<Vec<u8>>, String> {
     if !database.exists() {
         return Ok(None);

@@ -200,11 +200,13 @@ const fn groups_of_limb(limb: usize) -> [u64; GROUP_COUNT] {
     groups
 }
 
-/// The five limbs of the 20 bytes, highest first; the checksum is the limb below them.
+/// What a 1 in each of the five limbs of the 20 bytes contributes, highest limb first. The checksum
+/// is the limb below them.
 const GROUPS_OF_ADDRESS_LIMB: [[u64; GROUP_COUNT]; 5] =
     [groups_of_limb(5), groups_of_limb(4), groups_of_limb(3), groups_of_limb(2), groups_of_limb(1)];
 
-/// The prefix byte is the limb above the 20 bytes and the same in every address.
+/// What the prefix byte contributes. It is the limb above the 20 bytes, and the same in every
+/// address.
 const GROUPS_OF_PREFIX: [u64; GROUP_COUNT] = {
     let mut groups = groups_of_limb(6);
     let mut group = 0;

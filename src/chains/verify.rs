@@ -40,8 +40,8 @@ pub enum VerifyError {
 /// the store's clock can be wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
 /// A node is far behind only if its final block is more than this many seconds older than the
-/// highest final block. On a chain with a known depth (`finality_blocks`) this alone decides. There
-/// the newest blocks of a node that is followed alone are not believed.
+/// highest final block. On a chain with a known depth (`finality_blocks`) nothing else is needed,
+/// because there the newest blocks of a node that is followed alone are not believed.
 pub const BEHIND_SECONDS_MAX: i64 = 600;
 /// On any other chain the node's final block must also be older than this by the store's clock.
 /// Otherwise a node that calls its newest block final would leave all others far behind, and would
@@ -59,6 +59,8 @@ pub struct BehindRule {
 }
 
 impl BehindRule {
+    /// Whether a node is far behind. `time` is that of its final block, and `highest_time` that of
+    /// the highest final block of all nodes.
     pub const fn is_far_behind(self, highest_time: i64, time: i64) -> bool {
         highest_time - time > BEHIND_SECONDS_MAX
             && (self.is_depth_known || self.now - time > FINAL_AGE_SECONDS_MAX)

@@ -139,10 +139,10 @@ mod tests {
         assert_eq!(
             watched.parts().parts.len(),
             5,
-            "one of all before, then 64 Ki, 64 Ki, 128 Ki and 256 Ki"
+            "one for those from before the start, then 64 Ki, 64 Ki, 128 Ki and 256 Ki"
         );
-        let claimed =
+        let mistaken =
             addresses(500_000, 2).iter().filter(|address| watched.may_hold(address)).count();
-        assert!(claimed < 100, "{claimed} of 500000 foreign addresses were claimed");
+        assert!(mistaken < 100, "{mistaken} of 500000 foreign addresses may be ours");
     }
 }

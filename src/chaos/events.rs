@@ -58,7 +58,7 @@ pub fn passage(
     })
 }
 
-/// What the sender of a delivery has to know of its event, which a profile watches.
+/// What the delivery worker has to know of an event that a profile watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedDelivery {
     pub scope: Scope,
@@ -69,7 +69,7 @@ pub struct WatchedDelivery {
     pub attack: Option<WebhookAttack>,
 }
 
-/// What the sender of a due delivery has to know; `None` if no profile watches the event.
+/// What the delivery worker has to know of a due delivery's event; `None` if no profile watches it.
 pub fn watched_delivery(
     tx: &mut dyn Tx,
     at_milliseconds: i64,

@@ -217,8 +217,8 @@ fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
 }
 
 /// Whether an answer says that the caller should not send the same request again. A 401 does not:
-/// the request may succeed with another API key. Nor is a 409 `idempotency_key_reuse` among them,
-/// because `KeyReusedForOtherBody` reports it.
+/// the request may succeed with another API key. A 409 `idempotency_key_reuse` does not count
+/// either, because `KeyReusedForOtherBody` reports it.
 fn is_refusal(attempt: &RequestAttempt) -> bool {
     matches!(attempt.fate, Fate::Answered | Fate::Delayed)
         && matches!(attempt.http_status, 400 | 403 | 404)

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_attacks_as_there_are_kinds_meet_each_kind() {
+    fn attacks_take_turns() {
         for seed in 0..50 {
             let four: std::collections::HashSet<_> =
                 drawn(seed, 100, 4).into_iter().flatten().collect();

@@ -20,7 +20,7 @@ pub struct IncomingRequest {
     pub route: &'static str,
     /// A keyed hash of the idempotency key, or of a GET's path and query.
     pub request_hash: [u8; 16],
-    /// A keyed hash of the whole request.
+    /// A keyed hash of method, path, query and body, without the idempotency key.
     pub fingerprint: [u8; 32],
 }
 
@@ -32,6 +32,7 @@ pub struct AttemptVerdict {
     /// The attempt's place among those of the request, from 0.
     pub place: usize,
     pub fate: Fate,
+    /// By how much the answer is late, if the fate is [`Fate::Delayed`].
     pub delay_milliseconds: i64,
 }
 
@@ -48,8 +49,8 @@ pub fn begin(
     let Some(mut profile) = super::find_open(tx, at, scope, key_id)? else { return Ok(None) };
     let is_attacking = at < profile.ends_milliseconds;
     let is_write = asked.method == "POST";
-    // A caller may send the same GET many times without retrying it. It is a retry only if every
-    // earlier attempt was refused, or has a delayed answer that is still on its way.
+    // A caller may send the same GET many times without retrying it. A GET counts as a retry only
+    // if every earlier attempt was refused, or has a delayed answer that is still on its way.
     let known = rows::request(tx, scope, key_id, &asked.request_hash)?
         .filter(|request| is_write || !request.is_told_by(at));
     let mut request = match known {

@@ -166,7 +166,8 @@ pub fn has_endpoint(
     Ok(tx.row(sql, values![scope, endpoint_id])?.is_some())
 }
 
-/// The key whose profile attacks an endpoint.
+/// The key whose profile attacks an endpoint, or attacked it last: the mark stays until that
+/// profile is removed.
 pub fn key_of_endpoint(
     tx: &mut dyn Tx,
     scope: Scope,

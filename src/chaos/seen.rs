@@ -68,7 +68,7 @@ impl ObservedRequest {
         self.attempts.iter().any(RequestAttempt::is_told)
     }
     /// Whether the caller was told by this moment, in milliseconds. A delayed answer counts once it
-    /// has come, any other as soon as its attempt has begun.
+    /// has come. An answer that is not attacked counts as soon as its attempt has begun.
     pub fn is_told_by(&self, milliseconds: i64) -> bool {
         let is_on_its_way = |attempt: &RequestAttempt| {
             attempt.fate == Fate::Delayed

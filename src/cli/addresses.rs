@@ -194,7 +194,7 @@ async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
     )
 }
 
-/// Prints all addresses with `tell`, reading a page at a time.
+/// Prints the addresses of `mode`, or of both modes, with `tell`. Reads a page at a time.
 async fn export(
     store: &Store,
     mode: Option<Mode>,

@@ -69,7 +69,9 @@ fn certify(folder: &Path, database: &DatabaseArgs) -> Result<(), String> {
             _ => std::fs::read(path).map_err(|error| error.to_string()),
         };
         match bytes {
-            Ok(bytes) => found.file(&name, &bytes).iter().try_for_each(|line| print(line))?,
+            Ok(bytes) => {
+                found.explain_file(&name, &bytes).iter().try_for_each(|line| print(line))?
+            }
             Err(error) => return Err(format!("{name}: {error}")),
         }
     }

@@ -53,7 +53,7 @@ pub struct ApiCaller {
 
 /// Why a call failed.
 pub enum CallError {
-    /// No answer came, or it may be different later: 429, 5xx, `resource_locked`.
+    /// No answer came, or a later attempt may get another answer: 429, 5xx, `resource_locked`.
     /// `retry_after_seconds` is the answer's `Retry-After`.
     Transient { message: String, retry_after_seconds: Option<u64> },
     /// An answer that stays the same at every attempt.

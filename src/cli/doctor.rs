@@ -175,7 +175,7 @@ async fn paused(config: &Config) -> Vec<String> {
     let line = |pause: Pause| {
         let whom = match pause.account_number {
             None => "everybody".to_owned(),
-            Some(number) => format!("account number {number}"),
+            Some(number) => format!("account {number}"),
         };
         let since = time_text(pause.paused_at, &TimeZone::system());
         let by =

@@ -59,7 +59,8 @@ pub struct Listen {
     /// $XDG_STATE_HOME/hundi or ~/.local/state/hundi]
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Begin with the oldest event that is kept instead of the next one, if no position is known
+    /// If no position is known, begin with the oldest event that is kept, and not with the next new
+    /// one
     #[arg(long)]
     from_oldest: bool,
     /// Print the signing secret and end
@@ -309,7 +310,8 @@ impl Listener {
             let now = now_seconds();
             let Undelivered { event, attempts_count, first_at, due_at } =
                 &self.state.undelivered[index];
-            // A clock that was set back must not keep an event waiting.
+            // Without the second condition, a clock that was set back could keep an event waiting
+            // for longer than a day.
             if *due_at > now && *due_at <= now + RETRIED_SECONDS_MAX {
                 index += 1;
                 continue;
@@ -421,6 +423,10 @@ mod tests {
         );
         let event: Event = serde_json::from_str(body).unwrap();
         assert_eq!(serde_json::to_string(&event).unwrap(), body);
+    }
+
+    #[test]
+    fn a_line_begins_with_the_time_and_a_url_gets_a_scheme() {
         assert_eq!(clock(86_399), "23:59:59");
         assert_eq!(with_scheme("localhost:3000/x"), "http://localhost:3000/x");
     }

@@ -225,6 +225,8 @@ pub struct ByArgs {
 }
 
 impl ByArgs {
+    /// The actor and the reason, as given. `Err` if one is too long or has a control character.
+    /// Some commands call this only for that check, before they open anything.
     fn decided_by(&self) -> Result<DecidedBy, String> {
         DecidedBy::new(&self.actor, &self.reason)
     }

@@ -34,8 +34,8 @@ impl ByArgs {
         }
     }
 
-    /// The actor as an operator who proved it. Reads the password from standard input, and the code
-    /// from another line if the operator has a second factor.
+    /// Who decides, after the actor has proven to be that operator. Reads the password from
+    /// standard input, and the code from another line if the operator has a second factor.
     pub(super) async fn proven(
         &self,
         store: &Store,

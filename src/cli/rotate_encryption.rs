@@ -12,7 +12,7 @@ use crate::secrets::{self, KEY_NEEDED};
 use crate::store::failpoint;
 
 /// The most passes over all values. Another pass is needed only if a value changed while it was
-/// being sealed anew, or if a node's clock differs by more than a second.
+/// being sealed anew, or if a node's clock differs from the database's by more than a second.
 const PASSES_MAX: u32 = 10;
 
 const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \

@@ -47,7 +47,7 @@ pub struct Serve {
     /// are on loopback
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     allow_loopback_webhooks: Option<bool>,
-    /// Show Prometheus metrics at /metrics of the same address
+    /// Show Prometheus metrics at /metrics
     #[arg(long)]
     metrics: bool,
     /// What this node does: all, serve (requests alone) or work (everything else) [env:
@@ -241,7 +241,7 @@ impl FirstKeyFile {
         File::open(folder)?.sync_all()
     }
 
-    /// Restores what was there before, if no key was made.
+    /// Restores what was there before. Called if no key was made.
     fn undo(&mut self) {
         let before = std::mem::take(&mut self.before);
         let undone = match before.is_empty() {

@@ -157,18 +157,22 @@ async fn create(caller: &ApiCaller, path: &str, body: Value) -> Result<Value, St
     Ok(made)
 }
 
-async fn beneficiary(caller: &ApiCaller, account: &str, submit: bool) -> Result<String, String> {
-    let body = json!({ "name": "Asha Rao", "account_number": account, "ifsc": "HDFC0000001",
+async fn beneficiary(
+    caller: &ApiCaller,
+    account_number: &str,
+    submit: bool,
+) -> Result<String, String> {
+    let body = json!({ "name": "Asha Rao", "account_number": account_number, "ifsc": "HDFC0000001",
         "account_type": "nre", "submit": submit });
     Ok(id(&create(caller, "/v1/beneficiaries", body).await?))
 }
 
 pub(super) async fn active_beneficiary(
     caller: &ApiCaller,
-    account: &str,
+    account_number: &str,
 ) -> Result<String, String> {
     let before = newest(caller).await?;
-    let made = beneficiary(caller, account, true).await?;
+    let made = beneficiary(caller, account_number, true).await?;
     await_event(caller, "beneficiary.status.active", format!("{before}&linked_id={made}")).await?;
     Ok(made)
 }
@@ -203,10 +207,12 @@ async fn run(caller: &ApiCaller, scenario: Scenario) -> Result<(), String> {
     let with_refund_address = || json!({ "refund_address": REFUND_ADDRESS });
     match scenario {
         Scenario::Draft => beneficiary(caller, SETTLES, false).await.map(drop),
-        Scenario::Beneficiary(account) => beneficiary(caller, account, true).await.map(drop),
-        Scenario::Paid(account, has_refund_address) => {
+        Scenario::Beneficiary(account_number) => {
+            beneficiary(caller, account_number, true).await.map(drop)
+        }
+        Scenario::Paid(account_number, has_refund_address) => {
             let funding = if has_refund_address { with_refund_address() } else { json!({}) };
-            let to = active_beneficiary(caller, account).await?;
+            let to = active_beneficiary(caller, account_number).await?;
             let made = transfer(caller, &to, funding).await?;
             pay(caller, &made, json!({})).await
         }

@@ -87,8 +87,8 @@ pub fn title(words: &Words, name: &str) -> String {
 
 /// Alarms of live mode about what waits too long: the alarm, the kinds of work, and how many
 /// seconds they may wait. With 0, the alarm fires as soon as anything waits. The rules for
-/// Prometheus have the same figures. Only that of `HundiBankAlarm` counts payouts as they begin to
-/// wait, and not those that wait.
+/// Prometheus have the same figures, but for `HundiBankAlarm`: its rule counts how many payouts
+/// began to wait in the last minutes, and not how many wait now.
 const WAITS: &[(&str, &[&str], i64)] = &[
     ("HundiPayoutsUnsent", &["payouts_unsent"], 30 * MINUTE),
     ("HundiPayoutsUnanswered", &["payouts_unanswered"], 6 * HOUR),

@@ -38,7 +38,7 @@ pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply 
     let words = texts::wished(wish.unwrap_or(""));
     let mut reply = match judge(&console, words, request).await {
         Ok(reply) => reply,
-        // As plain text: a page needs the session, and the request was refused before it was read.
+        // As plain text: a page needs the session, which was not read before the refusal.
         Err((status, key)) => reply::reply(
             status.as_u16(),
             "text/plain; charset=utf-8",
@@ -135,7 +135,11 @@ async fn judge(
             || "unknown".into(),
             |peer| console.proxies.client(peer, &head.headers).to_string(),
         ),
-        path: head.uri.path_and_query().map_or("/console", |path| path.as_str()).to_owned(),
+        path_and_query: head
+            .uri
+            .path_and_query()
+            .map_or("/console", |path| path.as_str())
+            .to_owned(),
         headers: head.headers,
         parts: Vec::new(),
         query,
@@ -165,8 +169,8 @@ async fn judge(
             reply::set_header(&mut reply, ALLOW, &allowed);
             Ok(reply)
         }
-        // Most pages answer somebody who is not signed in in the same way, so this does not say
-        // that the page does not exist.
+        // Most pages that exist also send somebody without a session to sign in. So this answer
+        // does not show that there is no such page.
         RouteFound::Nothing if session.is_none() => Ok(to_sign_in(&asked, is_change)),
         RouteFound::Nothing => Ok(failed(&asked, session.as_ref(), Failure::NotFound)),
     }
@@ -241,13 +245,14 @@ fn refused(
 }
 
 /// Sends somebody to sign in. They come back to this path afterwards, unless htmx asked for it. A
-/// change is answered with a page that says so (401).
+/// change is answered with a page that says that they are not signed in (401).
 fn to_sign_in(asked: &ConsoleRequest, is_change: bool) -> Reply {
     if is_change {
         let text = asked.words.get("problem.signed_out");
         return page(asked, None, StatusCode::UNAUTHORIZED, Some(text));
     }
-    let next: String = url::form_urlencoded::byte_serialize(asked.path.as_bytes()).collect();
+    let next: String =
+        url::form_urlencoded::byte_serialize(asked.path_and_query.as_bytes()).collect();
     let path = match asked.wants_part() {
         true => "/console/sign_in".to_owned(),
         false => format!("/console/sign_in?next={next}"),

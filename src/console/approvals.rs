@@ -12,7 +12,7 @@ use crate::staff::Role;
 use crate::store::Cost;
 
 const PATH: &str = "/console/approvals";
-/// The most requests that wait, and the most of the newest ones, that the page reads.
+/// The page reads at most this many requests that wait, and at most this many of the newest.
 const REQUESTS_MAX: i64 = 200;
 
 #[derive(Template)]

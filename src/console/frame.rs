@@ -43,7 +43,7 @@ impl<'a> Frame<'a> {
             lines: operator.map_or_else(Vec::new, |operator| nav::lines(operator.role)),
             notice,
             is_live_configured: asked.app.services.is_live_configured(),
-            path: &asked.path,
+            path: &asked.path_and_query,
             token: asked.token(),
         }
     }

@@ -35,7 +35,7 @@ pub fn is_sentence(text: &str) -> bool {
     words.count() >= 3 && !["SELECT", "UPDATE", "INSERT"].iter().any(|sql| text.starts_with(sql))
 }
 
-/// A text with `{}` for each placeholder, and without the object that the refusal begins with.
+/// A refusal's text with `{}` for each placeholder, and without the object that it begins with.
 pub fn bare(text: &str) -> String {
     let pieces = text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, end)| end));
     let text = pieces.collect::<Vec<_>>().join("{}");

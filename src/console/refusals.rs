@@ -124,7 +124,7 @@ mod tests {
          decider, decided_at, asked",
         // What callers get.
         "must be an address in hexadecimal, which begins with 0x.",
-        // The console: its log, its headers, and what is written for who starts the service.
+        // The console: its log, its headers, and what is written for whoever starts the service.
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
          connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         "cookie, accept-language, hx-request",

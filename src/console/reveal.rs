@@ -1,5 +1,5 @@
-//! A beneficiary's full account number. It is shown only on demand: the operator gives a reason,
-//! and the audit log records it.
+//! A beneficiary's full account number. It is shown only to an operator who gives a reason, and the
+//! audit log records who saw it and why.
 
 use askama::Template;
 use secrecy::ExposeSecret;

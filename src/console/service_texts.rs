@@ -53,9 +53,8 @@ impl Words {
         self.translated(SUBJECT, text)
     }
 
-    /// A reason or a detail that the service wrote. A refusal is one too: it is the reason if it
-    /// ended an approval request. The bank's words at the end of a difference's detail stay as they
-    /// are.
+    /// A reason or a detail that the service wrote. The reason may be a refusal, if that ended an
+    /// approval request. The bank's words at the end of a difference's detail stay as they are.
     pub fn service_text(&self, text: &str) -> String {
         let mut parts = text.split(BANK_SAYS);
         let own = parts.next().unwrap_or("");
@@ -163,8 +162,8 @@ mod tests {
     /// Many kinds of hits, as screening makes them. The names in them stay as they are.
     #[test]
     fn evidence_as_screening_makes_it_is_translated_whole() {
-        let checked = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
-        let address = ChainAddress::parse(checked).unwrap();
+        let ethereum = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+        let address = ChainAddress::parse(ethereum).unwrap();
         let tron = ChainAddress::of_chain("tron", *address.bytes());
         let russia = CountryCode::parse("RU");
         let name = "TARKHAD; \"ZUBIN\"";
@@ -176,7 +175,7 @@ mod tests {
             entry.countries.extend(russia);
             let identifier = ListedIdentifier { number: "AB123456".into(), country: russia };
             entry.identifiers.push(identifier);
-            entry.addresses.push(checked.into());
+            entry.addresses.push(ethereum.into());
             let matcher = EntryMatcher::new(vec![Arc::new(entry)], Thresholds::default());
             let person = ScreeningQuestion::person("Zubin Tarkhad");
             for born in [None, Some((1970, 1, 31)), Some((1970, 8, 8)), Some((1940, 8, 8))] {
@@ -204,7 +203,7 @@ mod tests {
         assert!(made.len() >= 18, "{made:#?}");
         let tron = tron.to_string();
         let said = |words: &Words, text: &str| {
-            words.evidence(text).replace(checked, "").replace(&tron, "")
+            words.evidence(text).replace(ethereum, "").replace(&tron, "")
         };
         assert_eq!(left(&made, said), [""; 0]);
         for evidence in made.iter().filter(|evidence| evidence.contains("TARKHAD")) {
@@ -258,13 +257,14 @@ mod tests {
     fn reasons_of_the_service_are_in_the_language_files() {
         let mut found: Vec<String> =
             Attention::ALL.iter().map(|attention| attention.meaning().to_owned()).collect();
-        // Sentences of these files that are something else.
-        let others_of = |text: &str| {
+        // Sentences of these files that are no reasons.
+        let is_no_reason = |text: &str| {
             ["request {}: ", "an audit entry does not serialise"]
                 .iter()
                 .any(|begin| text.starts_with(begin))
         };
-        for (file, of_pages) in [
+        // Of the last file, only the sentences with these words are reasons.
+        for (file, with_words) in [
             ("operator/four_eyes/ending.rs", ""),
             ("audit/mod.rs", ""),
             ("reconcile/statements.rs", ""),
@@ -273,7 +273,9 @@ mod tests {
             let source = std::fs::read_to_string(sources().join(file)).unwrap();
             let told: Vec<String> = literals(&source)
                 .into_iter()
-                .filter(|text| is_sentence(text) && !others_of(text) && text.contains(of_pages))
+                .filter(|text| {
+                    is_sentence(text) && !is_no_reason(text) && text.contains(with_words)
+                })
                 .map(|text| filled(&text, SAMPLE))
                 .collect();
             assert!(!told.is_empty(), "{file} says nothing of this");
@@ -298,7 +300,7 @@ mod tests {
         assert_eq!(unknown.len(), others().count(), "the control");
     }
 
-    /// The texts in quotes that stand first in the brackets of `("name", value)`.
+    /// The names in pairs `("name", value)`, from the word `details` to the end of the statement.
     fn detail_names(source: &str) -> BTreeSet<String> {
         let statements = source.split("details").skip(1);
         let ends = statements.map(|rest| rest.split(';').next().unwrap_or(""));
@@ -326,7 +328,7 @@ mod tests {
             .collect();
         let mut details: BTreeSet<String> = of_log.iter().copied().flat_map(detail_names).collect();
         assert!(details.len() >= 16, "{details:?}");
-        // The names of changed settings, of which the page shows each with its value.
+        // `changed` names the settings that changed. The page shows those settings, not this list.
         details.remove("changed");
         let mut keys: Vec<String> =
             details.iter().map(|name| format!("word.detail_{name}")).collect();

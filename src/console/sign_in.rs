@@ -48,9 +48,9 @@ pub(super) async fn shown(
     status: StatusCode,
     problem: Option<String>,
 ) -> PageOutcome {
-    let has_cookie = !asked.cookie.is_empty()
+    let keeps_cookie = !asked.cookie.is_empty()
         && Cookie::Session.read(&asked.console.origins, &asked.headers).is_none();
-    let fresh = match has_cookie {
+    let fresh = match keeps_cookie {
         true => None,
         false => Some(Token::make(system_random().map_err(StoreError::Broken)?)),
     };
@@ -142,8 +142,8 @@ async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, F
     Ok(ended.map_err(|_| StoreError::Broken("a sign-in did not come to its end".into()))??)
 }
 
-/// Counts an attempt, compares the password, and concludes. Until then the next attempt from this
-/// address waits, because this one holds the address's turn.
+/// Counts an attempt, compares the password, and concludes. Until then the next attempt from the
+/// same [`Place::network`] waits, because this one holds the turn.
 async fn judged(
     app: Arc<AppState>,
     turn: AttemptTurn,

@@ -25,8 +25,7 @@ pub struct ConsoleRequest {
     /// The IP address that the request comes from, or `unknown`.
     pub address: String,
     pub headers: HeaderMap,
-    /// Path and query.
-    pub(super) path: String,
+    pub(super) path_and_query: String,
     /// The value in the path of each `{name}` of its route.
     pub(super) parts: Vec<String>,
     pub(super) query: Fields,
@@ -59,7 +58,7 @@ impl ConsoleRequest {
             words: self.words,
             address: self.address.clone(),
             headers: self.headers.clone(),
-            path: self.path.clone(),
+            path_and_query: self.path_and_query.clone(),
             parts: self.parts.clone(),
             query: self.query.clone(),
             form: Fields::default(),
@@ -72,7 +71,8 @@ impl ConsoleRequest {
     }
     /// The path that was asked for, and its query with the `?`, or "".
     pub fn asked_path(&self) -> (&str, &str) {
-        self.path.split_at(self.path.find('?').unwrap_or(self.path.len()))
+        let whole = self.path_and_query.as_str();
+        whole.split_at(whole.find('?').unwrap_or(whole.len()))
     }
     /// A parameter of the query, or "".
     pub fn query(&self, name: &str) -> &str {
@@ -107,7 +107,7 @@ impl ConsoleRequest {
         let given = self.field("token");
         bool::from(subtle::ConstantTimeEq::ct_eq(self.token().as_bytes(), given.as_bytes()))
     }
-    /// Sends the browser to a page of the console; to the overview if `path` is no path of it.
+    /// Sends the browser to a page of the console; to the overview if `path` leads elsewhere.
     pub fn go_to(&self, path: &str) -> PageOutcome {
         let mut reply = reply::reply(StatusCode::SEE_OTHER.as_u16(), TEXT, Vec::new());
         let path = if is_own_path(path) { path } else { "/console" };

@@ -1,7 +1,7 @@
 //! The overview's figures, which all viewers share, so that ten viewers cost as much as one.
 //!
 //! One request reads for all. Requests that come meanwhile show the last figures, unless these are
-//! too old. The longer figures took to read, the longer they are shown, up to `KEPT_MAX`. So if one
+//! too old. If a reading took long, its figures are shown longer, up to `KEPT_MAX`. So if each
 //! reading takes less than 0.4 s, the figures of a mode are read at most a fiftieth of the time.
 
 use std::sync::{Arc, Mutex, PoisonError};

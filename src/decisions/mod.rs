@@ -1,8 +1,8 @@
 //! The decisions that only the operator makes: what was decided, about what, who decided and why.
-//! Each row is written in the transaction that carries the decision out, and is never changed. The
-//! rows of two decisions have a transaction of their own. `credit` is written before the chain's
-//! nodes are asked, because nothing may be credited without a decision. `resume` of a database is
-//! written once the database takes writes again.
+//! Rows are never changed. A row is written in the transaction that carries the decision out. Only
+//! the rows of two decisions have a transaction of their own. `credit` is written before the
+//! chain's nodes are asked, because nothing may be credited without a decision. `resume` of a
+//! database is written once the database takes writes again.
 
 pub mod rows;
 

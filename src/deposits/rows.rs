@@ -166,8 +166,8 @@ pub fn counted_for_transfer(
     Ok((found, count.map_or(Ok(0), |mut row| row.int())?))
 }
 
-/// The addresses whose deposits counted towards a transfer: each once and in rising order, at most
-/// `rows_max` of them.
+/// The addresses that sent the deposits which counted towards a transfer: each once and in rising
+/// order, at most `rows_max` of them.
 pub fn payers_of_transfer(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -298,7 +298,7 @@ mod tests {
 
     const DAY_MILLISECONDS: i64 = 24 * 3_600 * 1000;
 
-    fn at(milliseconds: i64) -> Now {
+    fn now_at(milliseconds: i64) -> Now {
         Now::new(milliseconds, Minter::above(0), [1; 32])
     }
 
@@ -393,7 +393,7 @@ mod tests {
         check(tx, own, 0);
         // A purge ends between two steps: `own` has checkpoints, and `other` has none yet.
         let removed = 3 * STEP as usize / 2;
-        let late = at(start + removed as i64 * 1000 + 30 * DAY_MILLISECONDS);
+        let late = now_at(start + removed as i64 * 1000 + 30 * DAY_MILLISECONDS);
         for scope in [own, other] {
             let mut removed_count = 0;
             loop {
@@ -414,7 +414,7 @@ mod tests {
         while advance(tx, other).unwrap() {}
         check(tx, other, removed);
         // All events are removed, and the chain continues with the next one.
-        let later = at(start + 90 * DAY_MILLISECONDS);
+        let later = now_at(start + 90 * DAY_MILLISECONDS);
         while purge(tx, &later, own, 500).ok().unwrap().removed_count > 0 {}
         assert!(checkpoint(tx, own, None).ok().unwrap() == *wanted.last().unwrap());
         let next = events(start + 90 * DAY_MILLISECONDS, 1);

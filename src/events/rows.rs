@@ -15,7 +15,7 @@ pub struct EventRow {
     pub event_type: String,
     /// The object that the event is about.
     pub linked: AnyId,
-    /// When it was created, in Unix seconds, business time.
+    /// When the event was created, in Unix seconds, business time.
     pub created: i64,
 }
 
@@ -102,7 +102,8 @@ pub fn latest(tx: &mut dyn Tx, scope: Scope, rows_max: i64) -> Result<Vec<EventR
     tx.rows(&sql, values![scope, rows_max])?.into_iter().map(read).collect()
 }
 
-/// For each of these accounts that has an event, the identifier of the newest.
+/// The identifier of the newest event of each of these accounts. Accounts without events are left
+/// out.
 pub fn newest(tx: &mut dyn Tx, scopes: &[Scope]) -> Result<Vec<(Scope, u128)>, StoreError> {
     let sql = "SELECT id FROM events WHERE scope = ?1 ORDER BY id DESC LIMIT 1";
     let mut newest = Vec::with_capacity(scopes.len());
@@ -114,8 +115,8 @@ pub fn newest(tx: &mut dyn Tx, scopes: &[Scope]) -> Result<Vec<(Scope, u128)>, S
     Ok(newest)
 }
 
-/// The chain of an account's events at one place: how many there are up to an event, and the hash
-/// over them (`events::chain`). The default is the beginning, before any event.
+/// The hash chain of an account up to an event: how many events there are, and the hash over them
+/// (`events::chain`). The default is the beginning, before any event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checkpoint {
     pub event_id: Option<Id<kind::Event>>,

@@ -177,6 +177,7 @@ fn rows(count: usize, row_of: &[usize], forward: &[(usize, (usize, usize))]) -> 
     for status in 0..count {
         rows[row_of[status]].push(RowPlace::Status(status));
     }
+    // The row of the lower place, the upper place, and the lower place.
     let mut links: Vec<(usize, RowPlace, RowPlace)> = Vec::new();
     for (arrow, (from, to)) in forward {
         let mut above = RowPlace::Status(*from);

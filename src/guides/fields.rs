@@ -24,7 +24,7 @@ pub struct FieldLine {
 }
 
 impl FieldLine {
-    /// What it means and what it takes; code stands between backticks.
+    /// What the field means and which values it takes; code stands between backticks.
     fn text(&self) -> String {
         let mut text = self.description.clone();
         if !self.words.is_empty() {

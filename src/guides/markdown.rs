@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
         assert!(html.contains("a &lt;b&gt;") && html.contains("<figcaption>x.py"), "{html}");
         assert!(html.ends_with("d\n</code></pre></figure>\n"), "{html}");
-        // What a program prints ends the choice and is not one of it.
+        // What a program prints ends the choice and is no part of it.
         let text = "```bash\na\n```\n\n```python\nb\n```\n\n```text\nc\n```\n\n```text\nd\n```\n";
         let html = render(text).html;
         assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
@@ -358,7 +358,7 @@ mod tests {
         let python = "a\n\n```python title=x.py\n2\n\n3\n```\n\n```text\n4\n```\n\nb\n\n\
                       ```bash\n5\n```\n\n## c\n";
         assert_eq!(only(text, "python"), python);
-        // One that is not there.
+        // A language in which the choice has no block.
         let first = python.replace("```python title=x.py\n2\n\n3", "```bash\n1");
         assert_eq!(only(text, "rust"), first);
     }
@@ -383,7 +383,7 @@ mod tests {
         for (language, wanted) in [
             ("python", format!("{head}| Python | p |\n\nb\n")),
             ("bash", format!("{head}| Shell | s |\n\nb\n")),
-            // A row that is not there in a language, as code that is not.
+            // The table has no row for this language, so the first one stays.
             ("rust", format!("{head}| Shell | s |\n\n{part}b\n")),
             ("cobol", format!("{head}| Shell | s |\n\nb\n")),
         ] {

@@ -1,6 +1,6 @@
-//! The documentation that the service serves to callers: guides, the reference of the API, search,
-//! and the same as plain text for machines. Everything is in the binary, and no page loads anything
-//! from elsewhere.
+//! The documentation that the service serves to callers: guides and the reference of the API, both
+//! also as plain text for machines, and a search. Everything is in the binary, and no page loads
+//! anything from elsewhere.
 //!
 //! The guides are the Markdown files in `docs/guides/`. Where a guide has `<!-- insert NAME -->`,
 //! the page has what the code knows, such as the error codes or a status graph. To add a guide,
@@ -134,8 +134,9 @@ struct GuideTemplate<'a> {
     next: Option<NavigationEntry>,
 }
 
-/// Every page and file below `/docs/`, `/llms.txt` and `/llms-full.txt`. They are rendered at the
-/// first request for one, because commands that answer no requests open the service too.
+/// Every page and file below `/docs/`, and the files `/llms.txt` and `/llms-full.txt`. All are
+/// rendered at the first request for one, because commands that answer no requests open the service
+/// too.
 pub struct Guides {
     document: Value,
     public_url: String,
@@ -463,7 +464,7 @@ mod tests {
             assert!(!python.contains(&format!("title={other}")), "{other}");
             assert!(all.contains(&format!("title={other}")), "{other}");
         }
-        // What is said of the others goes with their code.
+        // What a guide says of another language is left out together with its code.
         let sections = ["npx tsx", "cargo add", "Perl", "With Express", "receive_express"];
         for path in ["/docs/webhooks.md", FULL_TEXT_PATH] {
             let (all, python) = (text(path, None), text(path, Some("lang=python")));
@@ -474,7 +475,7 @@ mod tests {
         let whole = text(FULL_TEXT_PATH, Some("lang=typescript"));
         assert!(whole.contains("receive_express.ts") && !whole.contains("cargo run"));
         assert!(whole.contains("title=retry.ts") && !whole.contains("title=retry.py"));
-        // Of a page the reader chooses with the tabs.
+        // A page keeps all languages: its reader chooses with the tabs.
         let page = text("/docs/quick-start", Some("lang=python"));
         assert_eq!(page, text("/docs/quick-start", None));
     }

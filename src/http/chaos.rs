@@ -1,5 +1,5 @@
 //! Chaos for keys that have a profile: which requests are refused before they run, and what happens
-//! to their answers. Only POSTs and GETs are attacked, and of these no test helpers.
+//! to the answers of the others. Only POSTs and GETs are attacked, and of these no test helpers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::store::idempotency::Claim;
 #[derive(Default)]
 pub struct Watching {
     pub request_id: String,
-    /// The profile refused it, not the service.
+    /// The profile refused the request, not the service.
     pub is_refused_by_profile: bool,
     watched: Option<(Scope, KeyId, AttemptVerdict)>,
 }
 
-/// Whether requests of this caller for this route are watched now. The time until which they are
-/// is in the key's row, which is known already, so other keys cost nothing.
+/// Whether requests of this caller for this route are watched now. The end of the watch is in the
+/// key's row, which is known already. So keys without a profile cost nothing.
 pub fn is_watched(app: &AppState, caller: &Caller, route: &Route) -> bool {
     caller.chaos_until_milliseconds.is_some_and(|until| app.store.clock.milliseconds() < until)
         && !route.is_test_helper()

@@ -63,7 +63,7 @@ struct ConnectionTable {
 
 /// The open connections of a server.
 pub struct Connections {
-    open: Mutex<ConnectionTable>,
+    table: Mutex<ConnectionTable>,
     count_max: usize,
     count_per_peer_max: usize,
     /// Signalled whenever a connection ends, becomes idle, or begins a request instead of closing.
@@ -79,15 +79,15 @@ fn peer_of(address: IpAddr) -> Option<IpAddr> {
 impl Connections {
     pub fn new(count_max: usize) -> Arc<Connections> {
         Arc::new(Connections {
-            open: Mutex::default(),
+            table: Mutex::default(),
             count_max,
             count_per_peer_max: (count_max / PEER_SHARE_DIVISOR).max(1),
             changed: Notify::new(),
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, ConnectionTable> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, ConnectionTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until there is room for one more connection. If there is none, closes the connection
@@ -96,15 +96,15 @@ impl Connections {
         loop {
             let changed = self.changed.notified();
             {
-                let mut open = self.open();
-                let count = open.entries.len();
+                let mut table = self.table();
+                let count = table.entries.len();
                 if count < self.count_max {
                     return;
                 }
                 // Each connection that was told to close will make room for one. Another is told
                 // only if those are too few.
-                if count - open.closing_count >= self.count_max {
-                    close_longest_idle(&mut open, |_| true);
+                if count - table.closing_count >= self.count_max {
+                    close_longest_idle(&mut table, |_| true);
                 }
             }
             changed.await;
@@ -113,24 +113,25 @@ impl Connections {
 
     /// Tells all idle connections to close, at a stop.
     pub fn close_idle(&self) {
-        let mut open = self.open();
-        while close_longest_idle(&mut open, |_| true) {}
+        let mut table = self.table();
+        while close_longest_idle(&mut table, |_| true) {}
     }
 
     /// Admits a new connection. If its peer has its full share already, the new connection takes
-    /// the place of the peer's longest idle one. `None` if none of the peer's is idle.
+    /// the place of the peer's longest idle one. `None` if the share is full and none of the peer's
+    /// connections is idle.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admitted> {
         let peer = peer_of(address);
-        let mut open = self.open();
-        let of_peer = open.entries.values().filter(|entry| entry.peer == peer).count();
+        let mut table = self.table();
+        let of_peer = table.entries.values().filter(|entry| entry.peer == peer).count();
         if peer.is_some()
             && of_peer >= self.count_per_peer_max
-            && !close_longest_idle(&mut open, |entry| entry.peer == peer)
+            && !close_longest_idle(&mut table, |entry| entry.peer == peer)
         {
             return None;
         }
-        let number = open.next_number;
-        open.next_number += 1;
+        let number = table.next_number;
+        table.next_number += 1;
         let closing = Arc::new(Notify::new());
         let entry = OpenConnection {
             peer,
@@ -138,7 +139,7 @@ impl Connections {
             is_closing: false,
             closing: closing.clone(),
         };
-        open.entries.insert(number, entry);
+        table.entries.insert(number, entry);
         Some(Admitted { connections: self.clone(), number, closing })
     }
 }
@@ -146,20 +147,20 @@ impl Connections {
 /// Of the chosen connections, tells the one that was idle longest to close. `false` if none of them
 /// is idle.
 fn close_longest_idle(
-    open: &mut ConnectionTable,
+    table: &mut ConnectionTable,
     is_chosen: impl Fn(&OpenConnection) -> bool,
 ) -> bool {
-    let idle = open.entries.iter().filter(|(_, entry)| !entry.is_closing && is_chosen(entry));
+    let idle = table.entries.iter().filter(|(_, entry)| !entry.is_closing && is_chosen(entry));
     let longest = idle
         .filter_map(|(number, entry)| Some((entry.idle_since?, *number)))
         .min()
         .map(|(_, number)| number);
-    let Some(entry) = longest.and_then(|number| open.entries.get_mut(&number)) else {
+    let Some(entry) = longest.and_then(|number| table.entries.get_mut(&number)) else {
         return false;
     };
     entry.is_closing = true;
     entry.closing.notify_one();
-    open.closing_count += 1;
+    table.closing_count += 1;
     true
 }
 
@@ -176,14 +177,14 @@ impl Admitted {
     pub async fn closing(&self) {
         loop {
             self.closing.notified().await;
-            let mut open = self.connections.open();
-            let Some(entry) = open.entries.get_mut(&self.number) else { return };
+            let mut table = self.connections.table();
+            let Some(entry) = table.entries.get_mut(&self.number) else { return };
             if entry.idle_since.is_some() {
                 return;
             }
             entry.is_closing = false;
-            open.closing_count -= 1;
-            drop(open);
+            table.closing_count -= 1;
+            drop(table);
             self.connections.changed.notify_waiters();
         }
     }
@@ -195,12 +196,12 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut open = self.connections.open();
-        let ended = open.entries.remove(&self.number);
+        let mut table = self.connections.table();
+        let ended = table.entries.remove(&self.number);
         if ended.is_some_and(|entry| entry.is_closing) {
-            open.closing_count -= 1;
+            table.closing_count -= 1;
         }
-        drop(open);
+        drop(table);
         self.connections.changed.notify_waiters();
     }
 }
@@ -221,7 +222,7 @@ impl Activity {
         self.connections.changed.notify_waiters();
     }
     fn set(&self, idle_since: Option<Instant>) {
-        if let Some(entry) = self.connections.open().entries.get_mut(&self.number) {
+        if let Some(entry) = self.connections.table().entries.get_mut(&self.number) {
             entry.idle_since = idle_since;
         }
     }
@@ -248,7 +249,7 @@ mod tests {
         assert!(descriptors_max().is_none_or(|count| count > 0));
     }
 
-    async fn is_told(admitted: &Admitted) -> bool {
+    async fn is_told_to_close(admitted: &Admitted) -> bool {
         tokio::time::timeout(Duration::from_millis(1), admitted.closing()).await.is_ok()
     }
 
@@ -259,9 +260,9 @@ mod tests {
         all[0].activity().begin();
         let waiting = tokio::time::timeout(Duration::from_millis(20), connections.make_room());
         assert!(waiting.await.is_err(), "nothing has closed yet");
-        assert!(!is_told(&all[0]).await, "a request is being answered on it");
-        assert!(is_told(&all[1]).await, "it was idle longest");
-        assert!(!is_told(&all[2]).await, "one is enough");
+        assert!(!is_told_to_close(&all[0]).await, "a request is being answered on it");
+        assert!(is_told_to_close(&all[1]).await, "it was idle longest");
+        assert!(!is_told_to_close(&all[2]).await, "one is enough");
         let mut all = all.into_iter();
         let (busy, longest) = (all.next().unwrap(), all.next().unwrap());
         drop(longest);
@@ -277,7 +278,7 @@ mod tests {
         let shared = connections.clone();
         let room = tokio::spawn(async move { shared.make_room().await });
         tokio::time::sleep(Duration::from_millis(5)).await;
-        assert!(!is_told(&only).await);
+        assert!(!is_told_to_close(&only).await);
         only.activity().end();
         tokio::time::timeout(Duration::from_secs(1), only.closing()).await.unwrap();
         drop(only);
@@ -289,7 +290,10 @@ mod tests {
         let connections = Connections::new(4);
         let own: Vec<_> = (0..2).map(|_| connections.admit(peer(1)).unwrap()).collect();
         let third = connections.admit(peer(1)).unwrap();
-        assert!(is_told(&own[0]).await && !is_told(&own[1]).await, "in the place of its own");
+        assert!(
+            is_told_to_close(&own[0]).await && !is_told_to_close(&own[1]).await,
+            "in the place of its own"
+        );
         own[1].activity().begin();
         third.activity().begin();
         assert!(connections.admit(peer(1)).is_none(), "all of its own are busy");

@@ -25,8 +25,8 @@ use crate::store::idempotency::{self, Claim};
 /// How long a preflight step may take, including its wait for a permit.
 pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
 /// How many preflight steps of a process may ask a chain's nodes at once. Each account and mode may
-/// run one of them, so that no caller keeps the others from asking. Each keeps its permit for at
-/// least `PERMIT_SECONDS_MIN`, so that callers cannot use up the request limit of the chain's
+/// run one of them, so that no caller keeps the others from asking. Each step keeps its permit for
+/// at least `PERMIT_SECONDS_MIN`, so that callers cannot use up the request limit of the chain's
 /// nodes, which following the chain shares.
 pub const PERMITS_COUNT_MAX: usize = 4;
 const PERMIT_SECONDS_MIN: u64 = 1;

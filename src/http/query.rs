@@ -34,8 +34,8 @@ pub enum FilterKind {
     Wait,
 }
 
-/// One filter of a list, or a parameter of a report: its name, and what it holds. In a list, the
-/// name is usually that of the column; for a time, a dot and the comparison follow it
+/// One filter of a list, or a parameter of a route that is no list: its name, and what it holds. A
+/// filter's name is usually that of the column; for a time, a dot and the comparison follow it
 /// (`store/list.rs`).
 #[derive(Clone, Copy)]
 pub struct Filter {

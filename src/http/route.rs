@@ -303,7 +303,7 @@ fn without_query<T>(
     found
 }
 
-/// A GET of one object: looks it up first, then judges the query.
+/// A GET without query parameters. An object in the path is looked up before the query is judged.
 pub fn get<T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,

@@ -124,14 +124,14 @@ pub async fn serve<F>(
     }
     drop(listener);
     let mut drained = pin!(graceful.shutdown());
-    let answered = Duration::from_secs(ANSWER_SENT_SECONDS);
-    if tokio::time::timeout(answered, &mut drained).await.is_ok() {
+    let for_answers = Duration::from_secs(ANSWER_SENT_SECONDS);
+    if tokio::time::timeout(for_answers, &mut drained).await.is_ok() {
         return;
     }
     // A connection without a running request must not delay the stop any longer: perhaps a head was
     // begun on it that never ends.
     connections.close_idle();
-    let left = Duration::from_secs(STOP_SECONDS_MAX).saturating_sub(answered);
+    let left = Duration::from_secs(STOP_SECONDS_MAX).saturating_sub(for_answers);
     if tokio::time::timeout(left, drained).await.is_err() {
         tracing::warn!("the time for a stop ran out while requests were still running");
     }

@@ -2,9 +2,9 @@
 //! from a newer one of the operator's.
 //!
 //! The file is sorted and cut into blocks of 256 branches, each deflated on its own. A look-up
-//! finds the block by its first code and inflates only that one. So nothing is inflated at the
-//! start, and besides the file only an index is in memory: each block's first code and place, and
-//! the places of the banks' names.
+//! finds the block by its first code and inflates only that block. So nothing is inflated at the
+//! start, and besides the file only an index is in memory: each block's first code, and where in
+//! the file the blocks and the banks' names are.
 
 pub mod pack;
 
@@ -207,6 +207,7 @@ struct ByteReader<'a> {
 }
 
 impl ByteReader<'_> {
+    /// Steps over `length` bytes and returns their range.
     fn take(&mut self, length: usize) -> Option<Range<usize>> {
         let end = self.place.checked_add(length).filter(|end| *end <= self.bytes.len())?;
         let range = self.place..end;
@@ -293,12 +294,12 @@ mod tests {
         assert_eq!(directory.find("ABCD0A00001").unwrap().branch_name, None);
         let three = directory.find("EFGH0000001").unwrap();
         assert_eq!((three.bank_name.as_deref(), three.takes_payouts()), (None, false));
-        let told = Directory::from_bytes(
+        let silent = Directory::from_bytes(
             pack::pack("IFSC,BANK,BRANCH\nABCD0123456,B,C\n".as_bytes(), "2026-01-31", "x")
                 .unwrap(),
         )
         .unwrap();
-        let branch = told.find("ABCD0123456").unwrap();
+        let branch = silent.find("ABCD0123456").unwrap();
         assert!(
             branch.rails.takes(Rails::NEFT).is_none() && branch.takes_payouts(),
             "silence about rails is not a refusal"
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_csv_is_refused_with_its_row() {
+    fn a_bad_csv_or_date_is_refused_with_what_is_wrong() {
         for (rows, date, part) in [
             ("BANK,BRANCH\nx,y\n".to_owned(), "2026-01-31", "no column IFSC"),
             (csv("B,ABCD1123456,C,,,,\n"), "2026-01-31", "row 2"),

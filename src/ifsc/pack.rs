@@ -30,7 +30,7 @@ struct BranchRecord {
 }
 
 /// Reads a CSV with a header that names IFSC, BANK and BRANCH, and where known NEFT, RTGS, IMPS and
-/// UPI, and answers the compact form. `as_of` is the data's date as `YYYY-MM-DD`, `source` a line
+/// UPI, and returns the compact form. `as_of` is the data's date as `YYYY-MM-DD`, `source` a line
 /// that says where it came from.
 pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String> {
     as_of

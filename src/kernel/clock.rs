@@ -44,6 +44,7 @@ impl Clock {
     }
 
     /// How far the machine's clock is ahead of this one, in milliseconds; negative if it is behind.
+    /// For [`Clock::Manual`] it is 0.
     pub fn machine_ahead_milliseconds(&self) -> i64 {
         match self {
             Clock::Measured(_) => machine_milliseconds() - self.milliseconds(),
@@ -51,8 +52,8 @@ impl Clock {
         }
     }
 
-    /// Advances the clock by the time that the machine slept, in which its monotonic clock stood
-    /// still.
+    /// Advances a [`Clock::Measured`] by the time that the machine slept, in which the monotonic
+    /// clock stood still. Other clocks stay as they are.
     pub fn add_sleep(&self, milliseconds: i64) {
         if let Clock::Measured(carried) = self {
             carried.at_origin_milliseconds.fetch_add(milliseconds.max(0), Ordering::SeqCst);
@@ -61,7 +62,7 @@ impl Clock {
 
     /// Until the moment `until` (Unix seconds), keeps stored answers of idempotency keys for
     /// `seconds` longer than the usual 24 hours. Otherwise they would be removed too soon after the
-    /// clock was put forward.
+    /// clock was put forward. Only a [`Clock::Measured`] does this.
     pub fn keep_answers_longer(&self, seconds: i64, until: i64) {
         if let Clock::Measured(carried) = self {
             carried.answers_longer_seconds.store(seconds.max(0), Ordering::SeqCst);
@@ -92,7 +93,7 @@ impl Clock {
     }
 }
 
-/// A reading of another clock that took longer is not used, unless it is the first.
+/// A reading of another clock is not used if it took longer than this, unless it is the first.
 const READING_SECONDS_MAX: u64 = 1;
 
 /// A clock as it was last read, carried on by this machine's monotonic clock: a step of the

@@ -2,8 +2,9 @@
 
 use super::Mode;
 
-/// The longest name of who decides, and the longest reason.
+/// The most characters of the name of who decides.
 pub const ACTOR_CHARACTERS_MAX: usize = 100;
+/// The most characters of a reason.
 pub const REASON_CHARACTERS_MAX: usize = 500;
 
 crate::string_enum!(
@@ -44,8 +45,8 @@ impl Default for DecidedBy {
 }
 
 impl DecidedBy {
-    /// Trims both texts. `Err` if one is too long or has a control character. The place is
-    /// [`Via::Shell`] unless [`DecidedBy::proven`] sets another.
+    /// Trims both texts. `Err` if one is too long or has a control character. `via` is
+    /// [`Via::Shell`] unless [`DecidedBy::proven`] sets another value.
     pub fn new(actor: &str, reason: &str) -> Result<DecidedBy, String> {
         let (actor, reason) = (actor.trim(), reason.trim());
         for (name, text, characters_max) in

@@ -100,7 +100,7 @@ impl<K: IdKind> Id<K> {
         };
         Id::from_u128((clamped as u128) << 80)
     }
-    /// Milliseconds since 1970 at which the identifier was minted, by the store's clock.
+    /// The time in the identifier, in milliseconds since 1970.
     pub const fn milliseconds(self) -> i64 {
         (self.0 >> 80) as i64
     }

@@ -1,5 +1,5 @@
-//! The types that the other rooms share: identifiers, money, time, statuses, refusals. This room
-//! imports no other room.
+//! The types that the other rooms share: identifiers, money, time, statuses, refusals, encryption
+//! at rest, and more. This room imports no other room.
 
 pub mod clock;
 pub mod countries;

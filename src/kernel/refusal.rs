@@ -17,7 +17,8 @@ pub enum StoreError {
     Conflict(&'static str),
     /// On PostgreSQL: this transaction needs a row that another one has locked, and it has waited
     /// as long as it may. It is run again, and answered 503 if it takes too long. If the row is
-    /// that of an idempotency key, it is not run again, but answered 409 (`resource_locked`).
+    /// that of an idempotency key, the transaction is not run again: the answer is 409
+    /// (`resource_locked`).
     #[error("a row is locked by another transaction")]
     Locked,
     /// The store and this process do not fit: for example, the store is sealed with another
@@ -202,8 +203,8 @@ impl Refusal {
     pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Refusal {
         Refusal::one(RefusalEntry::field(code, field_name, message))
     }
-    /// The refusal of one request too many. `policy` names the limit. The seconds until a retry may
-    /// pass are in the metadata and in `Retry-After`.
+    /// The refusal of one request too many. `policy` names the limit. How many seconds the caller
+    /// has to wait is in the metadata and in `Retry-After`.
     pub fn rate_limited(
         message: impl Into<String>,
         policy: &str,

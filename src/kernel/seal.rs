@@ -199,7 +199,7 @@ impl Sealer {
     }
 
     /// A sealer that opens with all of `keys`. `sealing_verifier` is the verifier of the key that
-    /// seals now; the answer is `None` if none of `keys` has it. `fingerprint_key_sealed` is in the
+    /// seals now; the result is `None` if none of `keys` has it. `fingerprint_key_sealed` is in the
     /// database once its encryption key was changed. Without it, the fingerprint key is derived
     /// from the key that seals.
     pub fn of(

@@ -3,7 +3,7 @@
 //! 1. The operator gives every node both keys, and each node records that it has them
 //!    ([`holders`]).
 //! 2. [`begin`] stores that the new key seals. Every transaction that seals asks the store which
-//!    key seals. So no transaction that begins after that commit seals with the old key.
+//!    key seals. So once [`begin`] is committed, no later transaction seals with the old key.
 //! 3. [`await_earlier`] waits for the transactions that had begun before. From then on the values
 //!    sealed with the old key only become fewer.
 //! 4. [`step`] seals a batch of these values again in a short transaction. It replaces a value only
@@ -17,7 +17,7 @@
 //!
 //! The fingerprint key stays the same, because idempotency keys, links to pages and decisions about
 //! hits are recognised by it. Until the first change it is derived from the encryption key and
-//! stored nowhere. The first change stores it, sealed like the rest.
+//! stored nowhere. The first change stores it sealed.
 
 pub mod holders;
 pub mod rows;
@@ -94,8 +94,8 @@ pub enum Begun {
 }
 
 /// Makes the next key seal, or finds a change that was begun before. With `asks_nodes` it changes
-/// nothing if a running node lacks the next key. A caller that knows that no node runs leaves
-/// `asks_nodes` out.
+/// nothing if a running node lacks the next key. A caller that knows that no node runs passes
+/// `false`.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -157,9 +157,9 @@ fn log(
     audit::append(tx, now, &Fact::by(by, Action::EncryptionKeyChanged, &to, &details))
 }
 
-/// Waits until every transaction has ended that began before now and may still seal with the old
-/// key. `Err` if one still runs after 60 s, or the store fails. Returns at once on the embedded
-/// store, whose transactions follow one another.
+/// Waits until no transaction runs that began before now and may still seal with the old key. `Err`
+/// if one still runs after 60 s, or the store fails. Returns at once on the embedded store, whose
+/// transactions follow one another.
 pub async fn await_earlier(store: &Store) -> Result<(), String> {
     let moment = store.clock.milliseconds() + CLOCK_DIFFERENCE_MILLISECONDS_MAX;
     let floor = InternalId::lowest_at(moment).as_u128();
@@ -202,13 +202,13 @@ pub fn step(
         // key already; if not, a survey finds it, and the next pass takes it.
         values_count += i64::from(rows::replace(tx, place, row, sealed, &anew)?);
     }
-    let (place, after_row_key) = match (page.last(), SealedPlace::ALL.get(index + 1)) {
+    let (place_name, after_row_key) = match (page.last(), SealedPlace::ALL.get(index + 1)) {
         (Some(last), _) => (place.name(), last.row_key.as_slice()),
         (None, Some(next)) => (next.name(), [].as_slice()),
         (None, None) => (ALL_PLACES_DONE, [].as_slice()),
     };
-    rows::save_progress(tx, &running, place, after_row_key, values_count)?;
-    Ok((place != ALL_PLACES_DONE).then_some(Rotation { values_count, ..running }))
+    rows::save_progress(tx, &running, place_name, after_row_key, values_count)?;
+    Ok((place_name != ALL_PLACES_DONE).then_some(Rotation { values_count, ..running }))
 }
 
 /// Stored in place of a place's name once all places are done.
@@ -286,7 +286,7 @@ pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
 }
 
 /// Repeats [`step`], each time in a transaction of its own, until the last row is done. `report`
-/// gets the progress after each.
+/// gets the progress after each step but the last.
 pub async fn run_steps(
     store: &Store,
     sealer: std::sync::Arc<Sealer>,

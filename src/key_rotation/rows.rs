@@ -135,8 +135,8 @@ pub fn holders(
 
 /// A row that may hold a sealed value.
 pub struct SealedRow {
-    /// The primary key of the row, as bytes. [`page`] continues after it, and begins with the first
-    /// row after empty bytes.
+    /// The primary key of the row, as bytes. [`page`] continues after it; empty bytes stand for the
+    /// beginning.
     pub row_key: Vec<u8>,
     /// What the value is bound to.
     pub id: Vec<u8>,

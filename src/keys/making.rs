@@ -32,7 +32,7 @@ pub struct KeyRequest {
     pub expires_at: Option<i64>,
 }
 
-/// Makes an API key, and its account if there is none of that name. Answers the key's text, which
+/// Makes an API key, and its account if there is none of that name. Returns the key's text, which
 /// is stored nowhere. The entry in the audit log names no operator.
 pub fn create_key(
     tx: &mut dyn Tx,
@@ -72,7 +72,7 @@ pub fn create_key_by(
     Ok(text)
 }
 
-/// Revokes a key, which stops working within a second. Answers whether there was such a key that
+/// Revokes a key, which stops working within a second. Returns whether there was such a key that
 /// was not revoked yet.
 pub fn revoke_key_by(
     tx: &mut dyn Tx,

@@ -77,8 +77,8 @@ pub fn is_any_used(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(used.is_some())
 }
 
-/// The names of all accounts and whether each is suspended, oldest first. Account numbers begin at
-/// 1 and have no gaps, so the n-th row is account n.
+/// The names of all accounts and whether each is suspended, oldest first. The accounts' numbers
+/// begin at 1 and have no gaps, so the n-th row is account n.
 pub fn accounts(tx: &mut dyn Tx) -> Result<Vec<(String, bool)>, StoreError> {
     let rows = tx.rows("SELECT name, suspended FROM accounts ORDER BY number", &[])?;
     rows.into_iter().map(|mut row| Ok((row.text()?, row.bool()?))).collect()
@@ -221,7 +221,7 @@ pub fn note_use(tx: &mut dyn Tx, (key_id, at): KeyUse) -> Result<(), StoreError>
     .map(|_| ())
 }
 
-/// Revokes a key; answers whether there was such a key that was not revoked yet.
+/// Revokes a key; returns whether there was such a key that was not revoked yet.
 pub fn revoke(tx: &mut dyn Tx, now: &Now, id: Id<kind::ApiKey>) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL",

@@ -70,7 +70,7 @@ crate::string_enum!(
     /// | `deposit_held` | custody | hold | an unmatched deposit, or one into a transfer on hold |
     /// | `funds_held` | available | hold | all that was received, when a hold begins |
     /// | `funds_released` | hold | processing | in place of `transfer_funded`, after a hold |
-    /// | `excess_held` | available | hold | what came in above the amount |
+    /// | `excess_held` | available | hold | what was received above the expected amount |
     /// | `payout_refused` | processing | hold | a payout that was never sent |
     /// | `refund_sent` | hold | custody | a refund that the chain confirmed |
     ///

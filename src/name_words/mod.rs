@@ -1,4 +1,5 @@
-//! The words of persons' names, so that the operator finds a person by the beginning of one.
+//! The words of persons' names, so that the operator finds a person by the beginning of any of
+//! them.
 //!
 //! A word is stored when a person is created or renamed, and is never removed, so a search also
 //! compares with the current name. A worker adds, once, the words of names that were stored before

@@ -47,7 +47,7 @@ pub fn explain(
     if let Some(id) = id {
         let kept = Some(note).filter(|note| !note.is_empty());
         let outcome = explain_by_id(tx, now, id, &asked.payouts, kept)?;
-        if outcome != ExplanationOutcome::Taken {
+        if outcome != ExplanationOutcome::Recorded {
             return Err(declined_about(what, outcome));
         }
         decisions::record(tx, now, what, "accept", by)?;

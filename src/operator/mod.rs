@@ -98,8 +98,8 @@ impl OperatorDecision {
     }
 }
 
-/// Carries a decision out, keeps who decided and why, and answers a sentence about what happened.
-/// If the decision needs a second person, it is kept as a request instead, and the answer says so.
+/// Carries a decision out, keeps who decided and why, and returns a sentence about what happened.
+/// If the decision needs a second person, it is kept as a request instead; the sentence says so.
 /// Declined if there is no such object, or if it does not permit this decision now. The caller then
 /// has to undo the transaction, because the record was written first.
 pub fn decide(
@@ -323,7 +323,7 @@ fn decide_deposit(
 }
 
 /// Decides about all hits of an object that were not withdrawn, including those that were decided
-/// otherwise before. Answers words to add to the outcome; empty if no hit changed.
+/// otherwise before. Returns words to add to the outcome; empty if no hit changed.
 fn decide_hits(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -19,11 +19,11 @@ use crate::transfers::state::TransferStatus;
 const ROWS_READ_MAX: i64 = 2_000;
 /// How many reads of one [`DayCount::count_new`] may reach that limit, over all accounts.
 const FULL_READS_MAX: usize = 8;
-/// The quote locks of this many last seconds are counted anew each time, because another node may
+/// Quote locks that are younger than this are counted anew each time, because another node may
 /// still commit one with an earlier identifier.
 const RECENT_QUOTES_SECONDS: i64 = 60;
 
-/// How many, and the sum of their rupees.
+/// How many quote locks or transfers, and the sum of their rupees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCount {
     pub count: i64,

@@ -3,8 +3,8 @@
 //! closing.
 //!
 //! These are plain values from the store. Nothing here changes anything, or knows of HTML and HTTP.
-//! A word that the pages translate is a key of their texts. The daily closing also writes itself as
-//! CSV.
+//! Where a value is a word that the pages translate, it is the key of a text of the pages. The
+//! daily closing also writes itself as CSV.
 //!
 //! Most lists are bounded and read through indexes, because people keep these pages open while the
 //! service works. Some sums and counts are not bounded, among them the ledger's balances, which
@@ -24,7 +24,7 @@ use crate::kernel::{AnyId, InternalId, Mode, Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
 
-/// Cuts the result of a query that asked for `rows_max + 1` rows down to `rows_max`. Answers
+/// Cuts the result of a query that asked for `rows_max + 1` rows down to `rows_max`. Returns
 /// whether there were more.
 pub fn cut<T>(found: &mut Vec<T>, rows_max: i64) -> bool {
     let rows_max = usize::try_from(rows_max).unwrap_or(0);
@@ -34,7 +34,7 @@ pub fn cut<T>(found: &mut Vec<T>, rows_max: i64) -> bool {
 }
 
 /// The names and test clocks of all accounts, for showing whose an object is and how old it is.
-/// Account numbers begin at 1 and have no gaps, so a number gives the place in the list.
+/// The accounts' numbers begin at 1 and have no gaps, so a number gives the place in the list.
 #[derive(Clone, Debug, Default)]
 pub struct AccountNames(Vec<NamedClock>);
 

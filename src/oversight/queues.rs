@@ -70,11 +70,11 @@ pub struct Item {
     pub facts: QueueFacts,
 }
 
-/// The facts that only the items of one queue have.
+/// The facts that depend on the queue.
 #[derive(Clone, Debug)]
 pub enum QueueFacts {
     Hold {
-        /// What should have come; the amount is what came.
+        /// What should have come; [`Item::amount`] is what came.
         expected: Money,
         /// When it is refunded if nobody decides, in Unix seconds of business time. `None` in a
         /// review.
@@ -223,7 +223,7 @@ pub fn lines(
 #[derive(Default)]
 pub struct QueueItems {
     pub items: Vec<Item>,
-    /// A query found more rows than were read.
+    /// Whether a query found more rows than are kept.
     pub is_more: bool,
 }
 

@@ -1,6 +1,7 @@
 //! The search box. It finds objects by a complete identifier, deposit address, caller's reference,
-//! bank's reference or transaction hash. A text that is no identifier and finds no object finds
-//! persons and accounts by the beginnings of their names.
+//! bank's reference or transaction hash. If the text is no identifier and no object is found, it
+//! finds persons by the beginnings of the words of their names, and accounts by the beginning of
+//! their names.
 
 pub mod rows;
 
@@ -41,7 +42,7 @@ pub struct SearchResults {
     pub quote_locks: Vec<QuoteLock>,
     pub endpoints: Vec<webhooks::Endpoint>,
     pub events: Vec<(Scope, EventRow)>,
-    /// Account numbers.
+    /// The numbers of accounts (not of bank accounts).
     pub accounts: Vec<i64>,
     /// Whether there may be more than was found.
     pub is_cut: bool,

@@ -7,7 +7,7 @@ use crate::values;
 
 /// The most pauses that are read. Far more than an operator sets, so none is missed.
 const PAUSES_COUNT_MAX: i64 = 10_000;
-/// The account number that stands for all accounts.
+/// What the column `account_number` has for all accounts.
 const EVERY_ACCOUNT: i64 = 0;
 
 const ALL: &str = "SELECT operation, account_number, reason, actor, paused_at FROM pauses \

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_shown_in_india() {
+    fn times_are_shown_in_indian_time() {
         assert_eq!(super::indian_time(1_790_000_000), "21 September 2026, 19:43:20 IST");
         assert_eq!(super::indian_date(1_790_000_000 + 4 * 3600 + 16 * 60), "21 September 2026");
         assert_eq!(super::indian_date(1_790_000_000 + 4 * 3600 + 17 * 60), "22 September 2026");

@@ -52,10 +52,11 @@ fn paragraph(ids: Vec<Identifier>) -> TagGroup {
     TagGroup::with_children(Tag::P, ids.into_iter().map(Node::Leaf).collect())
 }
 
-fn figure(alternative: String, id: Identifier) -> TagGroup {
-    let figure =
+/// The tag of an image; `alternative` is what a screen reader says instead.
+fn image_tag(alternative: String, id: Identifier) -> TagGroup {
+    let tag =
         Tag::Figure(Some(alternative)).with_placement(Some(krilla::tagging::Placement::Block));
-    TagGroup::with_children(figure, vec![Node::Leaf(id)])
+    TagGroup::with_children(tag, vec![Node::Leaf(id)])
 }
 
 /// Writes the page as a PDF. An error of the PDF library, or a font that does not load, is
@@ -105,7 +106,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     if let Some(logo) = &advice.logo {
         let (width, height) = logo.fitted(LOGO_WIDTH_MAX, LOGO_HEIGHT_MAX);
         let id = pen.image(&logo.png, (MARGIN, y - 12.0), (width, height))?;
-        tree.push(figure(format!("Logo of {}", advice.issuer), id));
+        tree.push(image_tag(format!("Logo of {}", advice.issuer), id));
         issuer_left += width + LOGO_SPACE;
         issuer_right += LOGO_ROOM;
     }
@@ -284,7 +285,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
             pen.surface.draw_path(&path);
             pen.surface.end_tagged();
             let alternative = format!("QR code that leads to {}", advice.verification_url);
-            foot_tags.push(figure(alternative, id));
+            foot_tags.push(image_tag(alternative, id));
         }
     }
     surface.finish();

@@ -290,11 +290,11 @@ fn only_test_mode_is_marked_in_red() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn any_names_give_a_page(name in "\\PC{1,60}", address in "\\PC{1,80}", reference in "[ \
+    fn any_names_give_a_page(name in "\\PC{1,60}", sender in "\\PC{1,80}", reference in "[ \
      -~]{0,80}", is_returned in any::<bool>()) {
         let mut advice = sample();
         advice.beneficiary.name = name.clone();
-        advice.sender.name = address;
+        advice.sender.name = sender;
         advice.unique_transaction_reference = Some(reference);
         advice.issuer = name;
         advice.status = if is_returned { PayoutStatus::Returned } else {

@@ -369,13 +369,13 @@ mod tests {
         .unwrap();
         let order = ["\\r", "1", "\u{80}", "ö", "€", "😀", "\u{fb33}"];
         let text = canonical(&value).unwrap();
-        let places: Vec<usize> = order
+        let positions: Vec<usize> = order
             .iter()
             .map(|name| {
                 text.find(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name} in {text}"))
             })
             .collect();
-        assert!(places.is_sorted(), "{text}");
+        assert!(positions.is_sorted(), "{text}");
         let value: Value = serde_json::from_str(concat!(
             r#"{ "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "#,
             r#""literals": [null, true, false], "n": [0, -1, 9007199254740991] }"#

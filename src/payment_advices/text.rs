@@ -50,7 +50,7 @@ const FILES: [&[u8]; 2 + SCRIPTS.len()] = [
     include_bytes!("../../assets/fonts/NotoSansMalayalam-Regular.ttf"),
 ];
 
-/// The Unicode blocks of India's scripts: Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil,
+/// The Unicode blocks of the nine scripts: Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil,
 /// Telugu, Kannada, Malayalam.
 const SCRIPTS: [(char, char); 9] = [
     ('\u{0900}', '\u{097F}'),
@@ -215,7 +215,8 @@ pub fn shape(text: &str, weight: Weight) -> Option<ShapedLine> {
 
 impl ShapedLine {
     /// Draws the line from `x` with its baseline at `y`, in the surface's fill colour. `size` is
-    /// the font size in points.
+    /// the font size in points. With `as_outlines`, the letters are shapes and no text for programs
+    /// that read the page.
     pub fn draw(&self, surface: &mut Surface<'_>, x: f32, y: f32, size: f32, as_outlines: bool) {
         let Some(faces) = FACES.as_ref() else { return };
         let mut x = x;
@@ -273,7 +274,8 @@ fn beginning(text: &str, ending: &str, weight: Weight, width: f32) -> Option<Str
 }
 
 /// Breaks text into lines of at most `width` (in units of the font size), at spaces, and inside
-/// words that are longer than a line. What does not fit into `lines_max` lines ends in an ellipsis.
+/// words that are longer than a line. A cluster wider than `width` gets a line of its own. A text
+/// that needs more than `lines_max` lines is cut, and the last line ends in an ellipsis.
 pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<Vec<ShapedLine>> {
     let mut texts: Vec<String> = Vec::new();
     let mut current = String::new();
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn every_script_of_india_is_shaped_and_nothing_is_lost() {
+    fn the_nine_scripts_of_india_are_shaped_and_nothing_is_lost() {
         for text in [
             "Asha Rao, O'Neill-Müller Žižek Nguyễn ₹ 1,00,000.50 € №5 Σωκράτης Достоевский",
             "क्षेत्रपाल श्रीनिवास ज्ञानेश्वर राव",

@@ -224,8 +224,8 @@ pub fn begin_total(
     .map(drop)
 }
 
-/// Adds an amount to a total if the sum stays within `units_max`, and answers whether it did. Both
-/// are in paise.
+/// Adds an amount to a total if the sum is at most `units_max`, and answers whether it was added.
+/// Amount and limit are in paise.
 pub fn add_to_total(
     tx: &mut dyn Tx,
     scope: Scope,

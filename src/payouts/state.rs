@@ -1,4 +1,4 @@
-//! The statuses of a payout, the changes between them, and why one is on hold.
+//! The statuses of a payout, the changes between them, and why a payout is on hold.
 
 crate::statuses!("payout",
     /// Where a payout stands; `settled` once the bank has paid it.

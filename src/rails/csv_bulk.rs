@@ -128,7 +128,7 @@ fn plain(text: &str) -> String {
 
 /// The positions of the known columns.
 struct Columns {
-    reference: usize,
+    payment_reference: usize,
     status: usize,
     amount: Option<usize>,
     utr: Option<usize>,
@@ -162,7 +162,7 @@ fn read_results(text: &str, bytes: &[u8]) -> Result<Incoming, FileError> {
         index_of(name)?.ok_or_else(|| FileError::new(format!("the file has no column {name}")))
     };
     let columns = Columns {
-        reference: required("payment_reference")?,
+        payment_reference: required("payment_reference")?,
         status: required("status")?,
         amount: index_of("amount")?,
         utr: index_of("utr")?,
@@ -215,7 +215,7 @@ fn read_result(
         "processing" => StatusMeaning::Processing,
         _ => return Err(FileError::new("status is not paid, failed or processing")),
     };
-    let end_to_end_id = cell(Some(columns.reference)).and_then(EndToEndId::parse);
+    let end_to_end_id = cell(Some(columns.payment_reference)).and_then(EndToEndId::parse);
     let amount = match cell(columns.amount) {
         None => None,
         Some(text) => {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_columns_or_its_end_is_refused() {
+    fn an_incomplete_or_too_large_file_is_refused() {
         assert!(read("status\npaid\n").unwrap_err().reason.contains("payment_reference"));
         assert!(read("payment_reference\nx\n").unwrap_err().reason.contains("status"));
         assert!(read("payment_reference,status\nx,pa").unwrap_err().is_truncated);

@@ -131,6 +131,7 @@ pub struct Instruction {
     pub payout_id: Id<kind::Payout>,
     pub amount: Money,
     pub method: PaymentMethod,
+    /// The end of the beneficiary's account number.
     pub account_number_last4: String,
     pub ifsc: String,
     /// Milliseconds of business time since the instruction was given; 0 at first.

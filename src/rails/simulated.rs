@@ -1,5 +1,5 @@
-//! The bank of test mode: the last four digits of the account number decide what happens. It uses
-//! no files. `iso20022::simulator` is a simulated bank that exchanges files.
+//! The bank of test mode: the last four digits of the beneficiary's account number decide what
+//! happens. It uses no files. `iso20022::simulator` is a simulated bank that exchanges files.
 
 use super::port::{
     BankReport, FailureCode, FailureSource, Instruction, PaymentMethod, Rail, Reporting,

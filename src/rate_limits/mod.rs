@@ -36,7 +36,7 @@ const FORGETTING_COUNT_MIN: usize = 100_000;
 /// is later by more than this, the clock that filled the bucket was wrong.
 const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
 
-/// The burst is the tokens of so many seconds.
+/// A full bucket holds the tokens of this many seconds: the burst.
 const BURST_SECONDS: i64 = 2;
 /// How long an empty bucket takes to be full again.
 const FULL_MILLISECONDS: i64 = BURST_SECONDS * 1_000;
@@ -115,8 +115,8 @@ impl Bucket {
     }
 }
 
-/// At a time, a node takes from the bucket the burst divided by this number, or what a request
-/// needs if that is more. Without expensive requests, four nodes, for example, leave at most about
+/// A node that needs tokens takes the burst divided by this number, or what the request needs if
+/// that is more. Without expensive requests, four nodes, for example, leave at most about
 /// a twelfth of the burst unused. A node that got too few tokens for an expensive request keeps
 /// them for the key's next requests. If the burst is small, these tokens may be a large part of it.
 const HANDFUL_DIVISOR: i64 = 50;
@@ -207,7 +207,7 @@ impl Limiter {
         self.take(store, key, is_write, 1, EXPENSIVE_TOKENS - 1).await
     }
 
-    /// `taken` is how many tokens were taken for the request before.
+    /// Takes `tokens` for a request that has taken `taken` tokens already.
     async fn take(
         &self,
         store: &Store,
@@ -300,7 +300,7 @@ impl Limiter {
             let is_at_rest = |handful: &Handful| {
                 now_milliseconds - handful.used_at_milliseconds >= FULL_MILLISECONDS
             };
-            // One that is locked is in use.
+            // A handful that is locked is in use.
             handfuls.forget_unused(|handful| {
                 !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful))
             });

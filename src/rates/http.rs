@@ -505,7 +505,7 @@ mod tests {
             (4, &[88_500_000, 88_500_000], KEPT),
             (4, &[88_500_000, 88_500_000, 88_500_000], Some(88_500_000)),
             (5, &[88_500_000, 88_500_000, 40_000_000], None),
-            // A source that contradicts the last good rate ends its use, even alone.
+            // A single source that contradicts the last good rate is enough to end the use of it.
             (3, &[90_000_000], None),
             (2, &[86_000_000], None),
         ];

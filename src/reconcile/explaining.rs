@@ -22,7 +22,7 @@ use crate::store::Tx;
 /// What became of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplanationOutcome {
-    Taken,
+    Recorded,
     /// No line with this identifier waits to be explained, and if no payouts were named, no
     /// difference with a chain either.
     NotOpen,
@@ -37,7 +37,7 @@ pub enum ExplanationOutcome {
 impl fmt::Display for ExplanationOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ExplanationOutcome::Taken => f.write_str("the explanation was recorded"),
+            ExplanationOutcome::Recorded => f.write_str("the explanation was recorded"),
             ExplanationOutcome::NotOpen => f.write_str(
                 "no line or difference with this ID waits to be explained: `hundi reconcile` shows \
                  those that do",
@@ -100,14 +100,14 @@ pub fn explain_by_id(
     payouts: &[Id<kind::Payout>],
     note: Option<&str>,
 ) -> Result<ExplanationOutcome, StoreError> {
-    let taken = |is_taken| match is_taken {
-        true => ExplanationOutcome::Taken,
+    let outcome_of = |is_recorded| match is_recorded {
+        true => ExplanationOutcome::Recorded,
         false => ExplanationOutcome::NotOpen,
     };
     if payouts.is_empty() {
-        let is_taken =
+        let is_recorded =
             journal::explain_line(tx, now, id, note)? || chain::rows::explain(tx, now, id)?;
-        return Ok(taken(is_taken));
+        return Ok(outcome_of(is_recorded));
     }
     let Some(line) = journal::find_unmatched(tx, id)? else {
         return Ok(ExplanationOutcome::NotOpen);
@@ -129,11 +129,11 @@ pub fn explain_by_id(
         let inr = |units| Money::new(units, Currency::Inr);
         return Ok(ExplanationOutcome::AmountsDiffer(inr(line.units), inr(sum)));
     }
-    let is_taken = match found.as_slice() {
+    let is_recorded = match found.as_slice() {
         [one] => journal::match_to_payout(tx, id, one)?,
         several => journal::match_to_payouts(tx, now, id, several)?,
     };
-    Ok(taken(is_taken))
+    Ok(outcome_of(is_recorded))
 }
 
 /// Explains the difference of a payout, a statement or an account. Answers the kinds of the

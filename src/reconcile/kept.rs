@@ -77,7 +77,7 @@ pub struct KeptComparison {
 
 /// Whether the console reads a difference from elsewhere: a line of a statement, or a payout that
 /// the operator decides about. No decision applies to a payout that was paid after it had failed or
-/// come back: the operator explains its difference, so that difference is kept here.
+/// come back. The operator explains its difference, and the console reads that from here.
 const fn is_read_elsewhere(kind: DifferenceKind) -> bool {
     matches!(
         kind,

@@ -77,8 +77,8 @@ impl DifferenceKind {
                 "returned here, and not back on the account: ask the bank where the money is"
             }
             DifferenceKind::OutcomeUnknown => {
-                "the service does not know whether the bank paid it: do what stands behind, or ask \
-                 the bank, then `hundi decide`"
+                "the service does not know whether the bank paid it: if a detail follows, do what \
+                 it says; otherwise ask the bank, then `hundi decide`"
             }
             DifferenceKind::PaidAfterFailed => {
                 "paid at the bank after it had failed here or come back: ask the bank for the money"

@@ -102,7 +102,8 @@ pub fn line_without_settlement(
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// Paid on statements more than once. The amount is what the bank paid less what came back.
+/// Shown on statements as paid at least two times more than as sent back. The amount is what the
+/// bank paid less what came back.
 pub fn paid_twice(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let (has_line, net_paid) = (has_line(""), net_paid());
     let sql = format!(

@@ -183,7 +183,7 @@ pub fn declare_address(
     refund.address_reason = declaration.reason;
     refund.is_held_by_screening = screen_and_store_hits(tx, now, services, refund)?;
     if refund.status == RefundStatus::Processing {
-        // A held refund that the operator gives another address.
+        // The operator gives a held refund another address.
         rows::update(tx, refund, RefundStatus::Processing)?;
     } else {
         become_status(tx, now, refund, RefundStatus::Processing)?;
@@ -232,8 +232,8 @@ pub fn end_screening_hold(
     Ok(true)
 }
 
-/// Stores the transaction in which the operator says that a refund was sent. The chain confirms it
-/// later; until then, another call replaces the transaction. Refuses a refund that is not
+/// Stores the transaction in which the operator says that a refund was sent. The chain confirms the
+/// refund later. Until then, another call replaces the transaction. Refuses a refund that is not
 /// `processing`, a refund that screening or the bank's reports hold, and a text that is no
 /// transaction hash.
 pub fn mark_sent(

@@ -47,7 +47,7 @@ pub struct HitRow {
 pub const EVIDENCE_SEPARATOR: &str = "; ";
 
 impl HitRow {
-    /// Whether this row is about the same entry of the same list.
+    /// Whether this row is about the list entry of this hit.
     pub fn is_of(&self, hit: &ScreeningHit) -> bool {
         self.list == hit.list && self.entry_id == hit.entry_id
     }

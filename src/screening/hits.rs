@@ -27,8 +27,8 @@ const LISTS: &str = "lists";
 /// `basis` makes the fingerprint that a clearance of a hit is bound to.
 ///
 /// Of the hits of a sender or beneficiary that wait for a decision, the first `HITS_MAX` are
-/// stored, beside the exceptions that [`HITS_MAX`] names. When those are decided, the next call
-/// stores the next ones; until all are decided, the subject is not clear. An open hit of a sender
+/// stored, and so are the exceptions that [`HITS_MAX`] names. When these are decided, the next call
+/// stores the next hits; until all are decided, the subject is not clear. An open hit of a sender
 /// or beneficiary that the finding no longer has is withdrawn, unless nothing was compared.
 pub fn keep(
     tx: &mut dyn Tx,

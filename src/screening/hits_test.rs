@@ -113,7 +113,7 @@ async fn an_open_hit_is_withdrawn_when_its_entry_is_not_found_any_more() {
     assert_eq!(kept.open(SENDER).await, ["own-001", "own-002"]);
     assert_eq!(kept.keep(SENDER, found([2])).await, Screening::PossibleMatch);
     assert_eq!(kept.open(SENDER).await, ["own-002"]);
-    // An open hit stays while it is found, though more than `HITS_MAX` come before it.
+    // An open hit stays while it is found, though `HITS_MAX` better ones come before it.
     let better = (100..100 + HITS_MAX).chain([500]);
     kept.keep(SENDER, found([500])).await;
     assert_eq!(kept.keep(SENDER, found(better)).await, Screening::PossibleMatch);

@@ -179,9 +179,9 @@ struct Scratch {
     numbers: Vec<u32>,
     /// What a listed token contributes with each searched one, row after row.
     cells: Vec<f64>,
-    /// The records that the bound by first sounds does not rule out. A record's place is where it
-    /// begins in the list of numbers, and each is kept as half of its place. The halves are
-    /// distinct, because a record has at least two numbers there.
+    /// The records that the bound by first sounds does not rule out. A record with the place `p`
+    /// is the number `p / 2` here, so that the set takes half the memory. No two records share
+    /// such a number, because each record takes up at least two places ([`Records`]).
     seen: Bits,
     /// The places of the records in `seen`.
     touched: Vec<u32>,
@@ -226,7 +226,7 @@ impl NameIndex {
         let mut scratch =
             self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         scratch.rows.resize(self.tokens.len(), 0);
-        scratch.seen.resize(self.records.places_count() / 2);
+        scratch.seen.resize(self.records.places_end() / 2);
         let mut known = HashMap::new();
         for variation in variations(tokens) {
             self.search_variation(&variation, &mut scratch, &mut known, &mut best);
@@ -374,6 +374,7 @@ impl NameIndex {
             .collect()
     }
 
+    /// The function `loss_min` at the similarity of a step, read from the table `losses`.
     fn loss_min(&self, bytes: usize, step: usize) -> f64 {
         self.losses.get(bytes).and_then(|losses| losses.get(step)).copied().unwrap_or(0.0)
     }
@@ -439,8 +440,8 @@ impl NameIndex {
         }
     }
 
-    /// An upper bound of a variation's gains and losses: each searched token with its best partner,
-    /// free or not.
+    /// An upper bound of a variation's gains and losses: each searched token gets its best partner,
+    /// even if another token has that partner already.
     fn sum_max(&self, alike: &[Alike], listed: &[u32], scratch: &Scratch) -> f64 {
         let width = alike.len();
         let rows = || {

@@ -74,7 +74,7 @@ pub struct Lists {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reload {
     Unchanged,
-    /// The files are newer and say the same: only the lists' age changed.
+    /// Files were replaced, but have the same entries: only the lists' age changed.
     Redated,
     /// The entries changed: all persons are to be screened again.
     Changed,

@@ -37,7 +37,7 @@ impl ComparedAddress {
     }
 }
 
-/// For each number of a name: its entry, and its place among the entry's names.
+/// By the number of a name in an index: the name's entry, and its place among the entry's names.
 type Places = Vec<(u32, u32)>;
 
 /// Every name of the entries of this kind, and of [`EntryKind::Any`]: its entry, its place among
@@ -135,8 +135,8 @@ impl Businesses {
     }
 }
 
-/// The names of OFAC's and the UN's list are in Latin letters, so a name in other letters agrees
-/// with none of them.
+/// Whether a name has words, and all are in Latin letters or digits. The names of OFAC's and the
+/// UN's list are in Latin letters, so a name in other letters agrees with none of them.
 fn is_comparable(words: &[String]) -> bool {
     !words.is_empty() && words.iter().all(|word| word.is_ascii())
 }
@@ -440,11 +440,11 @@ mod tests {
         EntryMatcher::new(vec![Arc::new(entry)], Thresholds::default())
     }
 
-    /// The examples of EIP-55, and one of their keys on TRON.
+    /// An example of EIP-55, and the address of the same key on TRON.
     #[test]
     fn a_listed_address_confirms_in_whatever_case_its_chain_takes() {
-        let checked = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
-        let address = ChainAddress::parse(checked).unwrap();
+        let with_checksum = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+        let address = ChainAddress::parse(with_checksum).unwrap();
         let tron = ChainAddress::of_chain("tron", *address.bytes());
         let found = |listed: &str, address: &ChainAddress| {
             let mut entry = ListEntry::new(ListName::Own, "own-1", EntryKind::Any);
@@ -452,9 +452,11 @@ mod tests {
             let matcher = EntryMatcher::new(vec![Arc::new(entry)], Thresholds::default());
             matcher.screen_address(address).screening
         };
-        let (lower, upper) = (checked.to_lowercase(), checked.to_uppercase().replace('X', "x"));
-        // The last one's checksum is wrong, but its bytes are the same.
-        for listed in [checked, &lower, &upper, &checked.replace("eAed", "EAed")] {
+        let lower = with_checksum.to_lowercase();
+        let upper = with_checksum.to_uppercase().replace('X', "x");
+        let wrong_checksum = with_checksum.replace("eAed", "EAed");
+        // All four have the same bytes.
+        for listed in [with_checksum, &lower, &upper, &wrong_checksum] {
             assert_eq!(found(listed, &address), Screening::ConfirmedMatch, "{listed}");
             assert_eq!(found(listed, &tron), Screening::PossibleMatch, "{listed}");
         }

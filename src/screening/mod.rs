@@ -8,8 +8,8 @@
 //! business is compared by similarity alone. `judge.rs` judges each candidate, and `hits.rs` stores
 //! the hits for the operator (`hit.rs` is the row).
 //!
-//! The *given* name is the one that is screened, in full and not a first name. A *listed* name is
-//! one of an entry.
+//! The *given* name is the name that is screened: a full name, not a first name. A *listed* name is
+//! a name of an entry.
 
 pub mod alignment;
 pub mod birth;

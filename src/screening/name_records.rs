@@ -8,8 +8,8 @@
 pub(super) struct Records(Vec<u32>);
 
 impl Records {
-    /// A bound: every place is less.
-    pub(super) fn places_count(&self) -> usize {
+    /// Every place is less than this.
+    pub(super) fn places_end(&self) -> usize {
         self.0.len()
     }
     pub(super) fn add(&mut self, name: u32, tokens: &[u32]) {

@@ -119,7 +119,7 @@ fn write_the_listed_persons() {
 
 /// The Indian names of one community, each as often as the fixture's last column says.
 struct Indian {
-    given: Vec<&'static str>,
+    first_names: Vec<&'static str>,
     surnames: Vec<&'static str>,
 }
 
@@ -129,7 +129,7 @@ impl Indian {
     }
 
     fn from(file: &'static str, community: &str) -> Indian {
-        let (mut given, mut surnames) = (Vec::new(), Vec::new());
+        let (mut first_names, mut surnames) = (Vec::new(), Vec::new());
         for line in file.lines().skip(1) {
             let mut fields = line.split(',');
             let [Some(owner), Some(role), Some(name), Some(lists)] =
@@ -138,17 +138,17 @@ impl Indian {
                 panic!("{line}");
             };
             if owner == community {
-                let names = if role == "surname" { &mut surnames } else { &mut given };
+                let names = if role == "surname" { &mut surnames } else { &mut first_names };
                 names.extend(std::iter::repeat_n(name, lists.parse().unwrap()));
             }
         }
-        Indian { given, surnames }
+        Indian { first_names, surnames }
     }
 
     /// A name in one of the usual forms.
     fn name(&self, random: &mut Random, is_muslim: bool) -> String {
-        let (given, surname) = (*random.pick(&self.given), *random.pick(&self.surnames));
-        let other = *random.pick(&self.given);
+        let (given, surname) = (*random.pick(&self.first_names), *random.pick(&self.surnames));
+        let other = *random.pick(&self.first_names);
         const MANY: &[&str] =
             &["Khan", "Ahmed", "Ali", "Hussain", "Shaikh", "Ansari", "Begum", "Rahman", "Siddiqui"];
         match (is_muslim, random.below(20)) {
@@ -173,7 +173,7 @@ impl Indian {
 impl Indian {
     /// A name as the south of India writes it, with initials.
     fn name_with_initials(&self, random: &mut Random) -> String {
-        let (given, surname) = (*random.pick(&self.given), *random.pick(&self.surnames));
+        let (given, surname) = (*random.pick(&self.first_names), *random.pick(&self.surnames));
         let letters = ["A", "K", "M", "P", "S", "T", "V", "N", "R"];
         let (first, second) = (*random.pick(&letters), *random.pick(&letters));
         match random.below(5) {
@@ -228,12 +228,16 @@ const EVASIONS: &[Evasion] = &[
     }),
     ("two middle names", |name, other, random| {
         let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
-        let added = [*random.pick(&other.given), *random.pick(&other.given)];
+        let added = [*random.pick(&other.first_names), *random.pick(&other.first_names)];
         format!("{first} {} {} {rest}", added[0], added[1])
     }),
     ("one middle name and a surname", |name, other, random| {
         let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
-        format!("{first} {} {rest} {}", random.pick(&other.given), random.pick(&other.surnames))
+        format!(
+            "{first} {} {rest} {}",
+            random.pick(&other.first_names),
+            random.pick(&other.surnames)
+        )
     }),
     ("no spaces", |name, _, _| name.split_whitespace().collect()),
     ("one space left out", |name, _, _| name.replacen(' ', "", 1)),
@@ -668,7 +672,7 @@ const MORE_FORMS: &[Evasion] = &[
         let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
         format!(
             "Shri {first} {} {rest} S/o {} NRE",
-            random.pick(&other.given),
+            random.pick(&other.first_names),
             other.name(random, false)
         )
     }),
@@ -684,7 +688,8 @@ const MORE_FORMS: &[Evasion] = &[
     }),
 ];
 
-/// Strong aliases of entries that are not in `tuned`, in these forms.
+/// Strong aliases, in these forms, of entries that are not in `tuned`: the identifiers of entries
+/// that the rules were made with, or that were drawn before.
 fn held_out_evasions(
     entries: &[Arc<ListEntry>],
     tuned: &HashSet<String>,
@@ -722,7 +727,12 @@ fn held_out_evasions(
 
 /// Adds a line for each form to the table. Answers the share of all cases that came out clear, in
 /// per cent.
-fn cleared(matcher: &EntryMatcher, cases: &[Case], forms: &[Evasion], table: &mut String) -> f64 {
+fn percent_clear(
+    matcher: &EntryMatcher,
+    cases: &[Case],
+    forms: &[Evasion],
+    table: &mut String,
+) -> f64 {
     let mut clear = 0;
     for (kind, _) in forms {
         let (mut kind_clear, mut kind_missed, mut count) = (0, 0, 0);
@@ -766,7 +776,7 @@ fn held_out_names_keep_the_bounds() {
         {
             writeln!(table, "{what}, forms {which}").unwrap();
             let cases = held_out_evasions(&entries, &tuned, seed, forms, evasions_each);
-            let rate = cleared(&matcher, &cases, forms, &mut table);
+            let rate = percent_clear(&matcher, &cases, forms, &mut table);
             // A short run has so few names that one more is about a per cent.
             let most = if is_full { most } else { most + 6.0 };
             assert!(rate <= most, "{table}{rate:.1} % of the evasions are clear");

@@ -184,11 +184,11 @@ fn spilled(bytes: &[u8]) -> Result<HashMap<String, String>, String> {
     Ok(spilled)
 }
 
-/// "SURNAME, Given" becomes "Given SURNAME" for persons.
+/// "SURNAME, First" becomes "First SURNAME" for persons.
 fn reordered(name: &str, kind: EntryKind) -> String {
     match name.rsplit_once(',') {
-        Some((surname, given)) if kind == EntryKind::Individual && !given.trim().is_empty() => {
-            format!("{} {}", given.trim(), surname.trim())
+        Some((surname, first)) if kind == EntryKind::Individual && !first.trim().is_empty() => {
+            format!("{} {}", first.trim(), surname.trim())
         }
         _ => name.trim().to_owned(),
     }

@@ -217,8 +217,8 @@ impl PersonIndex {
         Some(PersonCandidate { name, similarity, alignment: align(given, listed) })
     }
 
-    /// The names that share a label with a given one, those of rare labels first; a name that
-    /// shares several labels occurs once for each.
+    /// The listed names that share a label with these given words, those of rare labels first. A
+    /// name that shares several labels occurs once for each.
     fn labelled(&self, words: &[Word]) -> impl Iterator<Item = u32> {
         let mut runs: Vec<&[(Label, u32)]> = labels_of_given(words)
             .into_iter()

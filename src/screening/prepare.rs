@@ -262,11 +262,11 @@ fn persons(text: &str) -> Vec<String> {
     persons
 }
 
-/// The ways to take one person's name apart into words.
-fn variants(person: &str) -> Vec<Vec<String>> {
+/// The ways to take a text apart into words: one person's name, or the whole text.
+fn variants(text: &str) -> Vec<Vec<String>> {
     let mut all = Vec::new();
-    let mut add = |text: &str| {
-        let words = text::tokens(text, EntryKind::Individual);
+    let mut add = |variant: &str| {
+        let words = text::tokens(variant, EntryKind::Individual);
         let cleaned = without_additions(&words);
         all.push(joined_letters(&cleaned));
         all.push(without_honorifics(&cleaned));
@@ -275,9 +275,9 @@ fn variants(person: &str) -> Vec<Vec<String>> {
             all.push(words);
         }
     };
-    add(person);
-    let unmarked = without_inner_marks(person);
-    if unmarked != person {
+    add(text);
+    let unmarked = without_inner_marks(text);
+    if unmarked != text {
         add(&unmarked);
     }
     all
@@ -311,7 +311,8 @@ fn without_honorifics(words: &[String]) -> Vec<String> {
     }
 }
 
-/// Letters that stand alone, three or more in a row, joined to one word: "m a s o o d".
+/// The words, but each run of three or more single letters is one word: "m a s o o d" becomes
+/// "masood".
 fn joined_letters(words: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut run = String::new();

@@ -435,6 +435,7 @@ mod tests {
         ("~GHADAFFI, Khamis", "khamis al", 0.780),
         ("~NAJJAR, Khamis", "khamis al", 0.788),
     ];
+    /// Published pairs, compared with short words joined to a neighbour too (`name_similarity`).
     const PUBLISHED_JOINED: &[(&str, &str, f64)] = &[
         ("i c sogo kenkyusho", "~A.I.C. SOGO KENKYUSHO", 0.968),
         ("~A.I.C. SOGO KENKYUSHO", "sogo kenkyusho", 0.972),

@@ -2,8 +2,8 @@
 //! searched token, without looking at all of them.
 //!
 //! The comparison of two tokens goes through the listed one byte by byte, so tokens that begin
-//! alike share its beginning. A branch is abandoned as soon as its tokens cannot have enough bytes
-//! in common with the searched one to reach the similarity that is asked for.
+//! alike share the beginning of the comparison. A branch is abandoned as soon as its tokens cannot
+//! have enough bytes in common with the searched one to reach the similarity that is asked for.
 
 use super::similarity::{
     Matched, PATTERN_BYTES_MAX, PREFIX_MAX, PartialMatch, Pattern, similarity_bound,

@@ -158,7 +158,7 @@ fn refuse(
 }
 
 /// Logs a sign-in or a refused one, about the operator `name`, which is empty if no operator was
-/// found. The log does not get the subject, because the person may be no operator.
+/// found. The entry does not have the provider's subject, because the person may be no operator.
 fn log(
     tx: &mut dyn Tx,
     now: &Now,

@@ -205,7 +205,8 @@ pub fn end_sessions_of(tx: &mut dyn Tx, operator_number: i64) -> Result<(), Stor
         .map(|_| ())
 }
 
-/// How many attempts of a subject failed, and when the first of them did.
+/// How many attempts of a subject failed, and when the first of them did. `subject_hash` stands for
+/// a name or an address (`sign_in.rs`); the subject of a link is something else.
 pub fn failures(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
@@ -237,7 +238,7 @@ pub fn count_failure(
     Ok(counted > 0)
 }
 
-/// Takes back one failure of a subject, if its count is still one that began at `first_at`.
+/// Takes back one failure of a subject, unless its count has begun again since `first_at`.
 pub fn take_back_failure(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
@@ -268,7 +269,7 @@ pub fn set_next_totp_secret(tx: &mut dyn Tx, number: i64, sealed: &[u8]) -> Resu
     )
 }
 
-/// Puts a confirmed secret in the place of an earlier one, whose recovery codes end with it.
+/// Stores a confirmed secret. An earlier one is replaced, and its recovery codes end with it.
 pub fn confirm_totp(
     tx: &mut dyn Tx,
     number: i64,

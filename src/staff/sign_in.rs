@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_for_an_unknown_name_takes_as_long_to_compare() {
+    fn the_hash_for_an_unknown_name_takes_as_much_memory_and_fits_no_password() {
         let parsed = argon2::password_hash::phc::PasswordHash::new(NOBODY_HASH).unwrap();
         assert_eq!(parsed.params.get_decimal("m"), Some(19 * 1024));
         assert!(!is_password_right(None, "nobody"));

@@ -50,6 +50,7 @@ impl DeliverySignals {
         self.told.notified().await;
     }
 
+    /// Takes what was signalled since the last call.
     pub fn take(&self) -> DueSince {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }

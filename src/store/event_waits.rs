@@ -120,7 +120,7 @@ impl EventWaits {
         }
     }
 
-    /// The accounts of which requests wait.
+    /// The accounts, each with its mode, that have waiting requests.
     pub fn scopes(&self) -> Vec<Scope> {
         self.state().scopes.keys().copied().collect()
     }
@@ -190,7 +190,7 @@ mod tests {
     use crate::kernel::Mode;
 
     #[test]
-    fn an_event_wakes_its_account_alone_and_one_before_the_wait_wakes_nobody() {
+    fn an_event_wakes_its_account_alone_and_the_same_newest_event_only_once() {
         let waits = Arc::<EventWaits>::default();
         let (own, other) = (Scope::new(1, Mode::Test), Scope::new(1, Mode::Live));
         waits.tell(own);
@@ -199,7 +199,8 @@ mod tests {
         waits.tell(own);
         assert!(of_own.as_mut().now_or_never().is_some());
         assert!(of_other.as_mut().now_or_never().is_none());
-        // `tell_newest` finds events of other nodes. The same newest event wakes only once.
+        // `tell_newest` is called for events of other nodes too. The same newest event wakes only
+        // once.
         let (again, same) = (Box::pin(first.next()), [(own, 7)]);
         waits.tell_newest(&same);
         assert!(again.now_or_never().is_some());

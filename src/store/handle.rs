@@ -247,8 +247,8 @@ impl Store {
     /// Opens the store that a configuration names. `judge` sees the database before its migration,
     /// and may refuse it. A new database has no tables then.
     ///
-    /// `epilogue` is for the embedded store: it sequences events. The other two are for PostgreSQL:
-    /// how many connections to make, and whether this process is a node or a command beside nodes.
+    /// `epilogue` is for the embedded store: it sequences events. `connections_count` and `is_node`
+    /// are for PostgreSQL. A process that is no node is a command, which may run beside nodes.
     pub async fn open_database(
         database: &Database,
         clock: Clock,

@@ -416,7 +416,7 @@ fn a_profile_is_proposed_for_every_dialect_of_files_from_outside() {
         let mut found = Certification::new(FileFormatRef(FILE_FORMATS[0]), profile);
         let lines: Vec<String> = files
             .iter()
-            .flat_map(|(name, text, _)| found.file(name, text.as_bytes()))
+            .flat_map(|(name, text, _)| found.explain_file(name, text.as_bytes()))
             .filter(|line| line.contains("payout_"))
             .collect();
         (found, lines)

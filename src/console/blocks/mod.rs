@@ -98,7 +98,7 @@ impl PageCell {
     }
     /// A text from outside the service. If it is long and has no spaces it may break, so that it
     /// does not widen its table.
-    pub fn words(text: &str) -> PageCell {
+    pub fn breakable(text: &str) -> PageCell {
         match text.len() > WORD_BYTES_MAX && !text.contains(' ') {
             true => PageCell::LongCode(text.to_owned()),
             false => PageCell::text(text),
@@ -221,7 +221,7 @@ pub struct Table {
     /// The text for an empty table: what that means, and what to do next.
     pub empty: String,
     /// The path from which htmx reads the rows again at intervals.
-    pub live_path: Option<String>,
+    pub reload_path: Option<String>,
     /// The text below a table that does not show everything; "" if it does.
     pub cut: String,
 }
@@ -239,7 +239,7 @@ impl Table {
             columns: columns.iter().map(column).collect(),
             lines: Vec::new(),
             empty: words.get(empty).to_owned(),
-            live_path: None,
+            reload_path: None,
             cut: String::new(),
         }
     }
@@ -393,37 +393,38 @@ pub struct ConsolePage {
     pub chips: Vec<PageCell>,
     /// The full identifier, for copying.
     pub id: Option<String>,
-    /// The path from which htmx reloads `live` at intervals.
-    pub live_path: Option<String>,
+    /// The path from which htmx loads `reloaded` again at intervals.
+    pub reload_path: Option<String>,
     /// The part that is reloaded at intervals. It has no forms, because a reload could lose what
     /// somebody types into one.
-    pub live: Vec<Section>,
+    pub reloaded: Vec<Section>,
     /// The part that is not reloaded.
     pub still: Vec<Section>,
-    /// The section of the navigation's line that is marked as current.
-    pub section: &'static str,
+    /// The section of the console that this page belongs to (`nav.rs`), and not a [`Section`] of
+    /// the page.
+    pub nav_section: &'static str,
 }
 
 impl ConsolePage {
-    pub fn new(section: &'static str, title: impl Into<String>) -> ConsolePage {
+    pub fn new(nav_section: &'static str, title: impl Into<String>) -> ConsolePage {
         ConsolePage {
             title: title.into(),
             chips: Vec::new(),
             id: None,
-            live_path: None,
-            live: Vec::new(),
+            reload_path: None,
+            reloaded: Vec::new(),
             still: Vec::new(),
-            section,
+            nav_section,
         }
     }
 
     pub fn draw(self, visit: &Visit) -> PageOutcome {
-        draw(&Whole { frame: visit.frame(self.section), page: self })
+        draw(&Whole { frame: visit.frame(self.nav_section), page: self })
     }
 
-    /// Draws only `live`.
-    pub fn draw_live(self, visit: &Visit) -> PageOutcome {
-        draw(&Part { frame: visit.frame(self.section), sections: self.live })
+    /// Draws only `reloaded`.
+    pub fn draw_reloaded(self, visit: &Visit) -> PageOutcome {
+        draw(&Part { frame: visit.frame(self.nav_section), sections: self.reloaded })
     }
 }
 

@@ -35,10 +35,10 @@ pub async fn list(visit: Visit) -> PageOutcome {
     for (number, (name, is_suspended)) in (1_i64..).zip(&accounts) {
         let path = format!("/console/accounts/{number}");
         let count = |mode: Mode| {
-            let active = keys
+            let not_revoked = keys
                 .iter()
                 .filter(|key| key.account == *name && key.mode == mode && key.revoked_at.is_none());
-            PageCell::number(active.count())
+            PageCell::number(not_revoked.count())
         };
         table.lines.push(
             TableLine::new(vec![
@@ -248,9 +248,9 @@ impl AccountHistory {
         let times = |key: &KeyLine| [Some(key.created), key.revoked_at].into_iter().flatten();
         let mut all: Vec<i64> = keys.iter().flat_map(times).collect();
         all.sort_unstable_by(|one, other| other.cmp(one));
-        let first = usize::try_from(rows_max).ok().and_then(|place| all.get(place).copied());
+        let oldest = usize::try_from(rows_max).ok().and_then(|place| all.get(place).copied());
         let mut of_keys = Vec::new();
-        for key in keys.iter().filter(|key| times(key).max() >= first) {
+        for key in keys.iter().filter(|key| times(key).max() >= oldest) {
             let id = key.id.to_string();
             of_keys.extend(audit::rows::of_subject(tx, &id, KEY_ENTRIES_MAX)?);
         }

@@ -116,7 +116,7 @@ fn filter(visit: &Visit, persons: Vec<String>) -> PageForm {
     }
 }
 
-/// Whether the subject of an action is an operator's name, which stays as it is.
+/// Whether the subject of an action is an operator's name, which is shown untranslated.
 fn names_operator(action: &str) -> bool {
     match Action::parse(action) {
         None => false,

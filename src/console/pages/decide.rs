@@ -102,8 +102,8 @@ pub fn back(visit: &Visit) -> String {
 }
 
 /// Carries out what a form asks, for each object in a transaction of its own. If some are refused,
-/// the others stay decided, and the answer says how many. If the store fails, the objects before
-/// that stay decided, and those after it are not tried.
+/// the others stay decided, and the answer says how many. If the store fails at one object, those
+/// before it stay decided, and those after it are not tried.
 pub async fn submit(visit: Visit) -> PageOutcome {
     let by = decided_by(&visit)?;
     let asked = asked(&visit)?;
@@ -166,6 +166,8 @@ async fn carry_out(
             }
             AskedDecision::Release => operator::release_refund(tx, now, &services, refund()?, &by),
             AskedDecision::Explain => {
+                // The queue names a difference by its identifier, or by its kind, a space and its
+                // subject (`difference_pick` in `queues.rs`).
                 let (kind, what) = object.split_once(' ').unwrap_or(("", &object));
                 let asked = ExplainedDifference {
                     what: what.to_owned(),

@@ -136,6 +136,7 @@ pub async fn make(visit: Visit) -> PageOutcome {
     let expires = request.expires_at.map(moment);
     let made = visit.app.store.write(move |tx, now| {
         let key = making::create_key_by(tx, now, &request, &by)?;
+        // The account exists by now; this only answers its number.
         Ok((key, rows::ensure_account(tx, now, &account)?))
     });
     let (key, number) = made.await?;

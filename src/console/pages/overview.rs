@@ -31,8 +31,8 @@ pub async fn page(visit: Visit) -> PageOutcome {
 }
 
 /// The part of the page that the browser loads anew from time to time.
-pub async fn live(visit: Visit) -> PageOutcome {
-    compose(&visit).await?.draw_live(&visit)
+pub async fn reload(visit: Visit) -> PageOutcome {
+    compose(&visit).await?.draw_reloaded(&visit)
 }
 
 async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
@@ -41,35 +41,37 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     let words = visit.words;
     let mut page = ConsolePage::new("home", words.get("overview.title"));
     page.chips = mode_chips(visit, mode, "/console");
-    page.live_path = Some(format!("/console/overview/live?mode={}", mode.as_str()));
+    page.reload_path = Some(format!("/console/overview/live?mode={}", mode.as_str()));
     let found = alarms::current(visit, mode, &overview);
     let mut alarms = Some(alarm_section(visit, &found));
     if !found.is_empty() {
-        page.live.extend(alarms.take());
+        page.reloaded.extend(alarms.take());
     }
     if !overview.stops.is_empty() {
         let title = words.get("overview.stopped");
         let table = machinery::stops_table(visit, title, &overview.stops);
-        page.live.push(Section::wide(title, vec![PageBlock::Table(table)]));
+        page.reloaded.push(Section::wide(title, vec![PageBlock::Table(table)]));
     }
     let (is_untouched, steps) = (overview.is_untouched(), live_steps(visit));
     if is_untouched {
-        page.live.extend(steps.clone());
+        page.reloaded.extend(steps.clone());
     }
-    page.live.push(Section::wide(words.get("overview.waiting"), waiting(visit, mode, &overview)));
-    page.live.push(Section::wide(words.get("overview.flow"), flow(visit, mode, &overview)));
-    page.live.push(Section::half(words.get("overview.money"), vec![money(visit, &overview)]));
-    page.live.push(Section::half(words.get("overview.payouts"), vec![ages(visit, &overview)]));
-    page.live.push(Section::half(words.get("overview.chain"), chains(visit, mode)));
-    page.live.push(Section::half(words.get("overview.rates"), vec![rates(visit, &overview)]));
+    page.reloaded
+        .push(Section::wide(words.get("overview.waiting"), waiting(visit, mode, &overview)));
+    page.reloaded.push(Section::wide(words.get("overview.flow"), flow(visit, mode, &overview)));
+    page.reloaded.push(Section::half(words.get("overview.money"), vec![money(visit, &overview)]));
+    page.reloaded.push(Section::half(words.get("overview.payouts"), vec![ages(visit, &overview)]));
+    page.reloaded.push(Section::half(words.get("overview.chain"), chains(visit, mode)));
+    page.reloaded.push(Section::half(words.get("overview.rates"), vec![rates(visit, &overview)]));
     if mode.is_live() || !overview.files_out.is_empty() {
-        page.live.push(Section::wide(words.get("overview.bank"), bank(visit, &overview)));
+        page.reloaded.push(Section::wide(words.get("overview.bank"), bank(visit, &overview)));
     }
-    page.live.push(Section::half(words.get("overview.webhooks"), vec![hooks(visit, &overview)]));
-    page.live.push(Section::half(words.get("overview.lists"), vec![lists(visit)]));
-    page.live.extend(alarms);
+    page.reloaded
+        .push(Section::half(words.get("overview.webhooks"), vec![hooks(visit, &overview)]));
+    page.reloaded.push(Section::half(words.get("overview.lists"), vec![lists(visit)]));
+    page.reloaded.extend(alarms);
     if !is_untouched {
-        page.live.extend(steps);
+        page.reloaded.extend(steps);
     }
     Ok(page)
 }

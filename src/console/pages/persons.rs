@@ -274,7 +274,7 @@ fn add_common(
         ]));
         moments.extend(stories::found(visit, hit));
     }
-    // A hit shows both names, which takes room.
+    // The evidence of a hit takes room.
     let is_wide = !common.hits.is_empty();
     let (title, blocks) = (caption.to_owned(), vec![PageBlock::Table(table)]);
     page.still.push(Section { title, is_wide, blocks });

@@ -44,7 +44,7 @@ async fn read(visit: &Visit) -> Result<Waiting, Failure> {
 }
 
 /// The rows alone, for a page that shows the rest already: what is typed and ticked there stays.
-pub async fn live(visit: Visit) -> PageOutcome {
+pub async fn reload(visit: Visit) -> PageOutcome {
     let waiting = read(&visit).await?;
     list(&visit, &waiting).0.draw_rows()
 }
@@ -55,7 +55,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
     let name = queue.as_str();
     let (mut table, form) = list(&visit, &waiting);
     let (path, query) = visit.asked_path();
-    table.live_path = Some(format!("{path}/live{query}"));
+    table.reload_path = Some(format!("{path}/live{query}"));
     let mut page = ConsolePage::new("queues", words.get(&format!("queue.{name}")));
     page.chips = mode_chips(&visit, waiting.mode, &format!("/console/queues/{name}"));
     page.still.push(Section::wide("", vec![tabs(&visit, queue)]));
@@ -146,7 +146,7 @@ fn filter(visit: &Visit, waiting: &Waiting) -> PageForm {
         value: waiting.mode.as_str().to_owned(),
         ..question("mode", "col.mode", modes)
     }];
-    // A queue has no filter for a column that it does not show.
+    // There is no filter by account or reason in a queue without that column.
     if waiting.queue != QueueKind::Differences {
         questions.push(question("account", "col.account", owners));
     }
@@ -219,8 +219,9 @@ fn id_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
     }
 }
 
-/// The name of a difference: a link to an object, or a code. The identifier of a statement's line
-/// or of a difference with a chain is on no other page, so its end is enough.
+/// The name of a difference: a link to an object, or a code. A statement's line and a difference
+/// with a chain have an `InternalId`, whose text has the kind `Request`. No other page shows it, so
+/// its end is enough.
 fn difference_cell(visit: &Visit, name: &str) -> PageCell {
     match AnyId::parse(name) {
         Some(id) if id.kind != ObjectKind::Request => PageCell::id(id),
@@ -251,11 +252,11 @@ fn expected_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
 }
 
 fn words_or_none(text: Option<&str>) -> PageCell {
-    text.map_or(PageCell::none(), PageCell::words)
+    text.map_or(PageCell::none(), PageCell::breakable)
 }
 
-/// The name or the address of the object, and beside a name that of the account's holder if it
-/// differs.
+/// The name or the address of the object. If the holder of the bank account has another name, the
+/// cell has both.
 fn name_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
     let (name, holder_name) = match &item.facts {
         QueueFacts::Review { screened, holder_name, .. } => (screened.as_deref(), holder_name),
@@ -267,7 +268,7 @@ fn name_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
         Some(holder) => PageCell::Several(vec![
             words_or_none(name),
             PageCell::muted(source.visit.words.get("queue.holder_name")),
-            PageCell::words(holder),
+            PageCell::breakable(holder),
         ]),
     }
 }
@@ -318,7 +319,7 @@ fn waits_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
 
 fn transaction_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
     match &item.facts {
-        QueueFacts::Unmatched { transaction_hash } => PageCell::words(transaction_hash),
+        QueueFacts::Unmatched { transaction_hash } => PageCell::breakable(transaction_hash),
         _ => PageCell::none(),
     }
 }
@@ -353,7 +354,7 @@ fn detail_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
         // Each word has a cell of its own, so that a hash or an address in the text may break.
         ShownDifference::Chain { subject } => {
             let subject = words.subject(subject);
-            PageCell::Several(subject.split(' ').map(PageCell::words).collect())
+            PageCell::Several(subject.split(' ').map(PageCell::breakable).collect())
         }
     }
 }

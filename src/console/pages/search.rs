@@ -12,8 +12,8 @@ use crate::oversight::search::{self, SearchResults};
 use crate::store::Cost;
 use crate::{deposits, payouts, quote_locks, refunds};
 
-/// The page of what was found. If the text is the full identifier of an object and nothing else is
-/// found, it leads to the page that shows that object.
+/// The page of what was found. If the text is the full identifier of an object, and nothing else is
+/// found, the browser is sent to the page that shows that object, if there is one.
 pub async fn page(visit: Visit) -> PageOutcome {
     let asked = visit.query("q").to_owned();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
@@ -210,8 +210,8 @@ pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> PageCell {
 
 /// The path of the page that shows an object. Payouts, deposits, refunds and quote locks are shown
 /// on their transfer's page, an event on that of its object, a delivery on that of its endpoint, a
-/// key on that of its account. `None` if there is no such object, or no page shows it, as of a
-/// quote lock that no transfer has taken.
+/// key on that of its account. `None` if there is no such object, or if no page shows it: no page
+/// shows a quote lock that no transfer has taken.
 pub async fn page_of(visit: &Visit, id: AnyId) -> Result<Option<String>, Failure> {
     let read = visit.app.store.read(Cost::Point, move |tx| {
         if let Some((_, endpoint_id)) = search::rows::endpoint_of(tx, id)? {

@@ -136,8 +136,8 @@ pub async fn one(visit: Visit) -> PageOutcome {
 }
 
 /// The part of the page that the browser loads anew from time to time.
-pub async fn live(visit: Visit) -> PageOutcome {
-    compose(&visit).await?.draw_live(&visit)
+pub async fn reload(visit: Visit) -> PageOutcome {
+    compose(&visit).await?.draw_reloaded(&visit)
 }
 
 async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
@@ -206,12 +206,12 @@ fn draw(
     page.chips = vec![PageCell::chip(words, Status::as_str(transfer.status))];
     page.chips.extend(scope_chips(visit, &story.account, scope));
     page.id = Some(transfer.id.to_string());
-    page.live_path = Some(format!("/console/transfers/{}/live", transfer.id));
+    page.reload_path = Some(format!("/console/transfers/{}/live", transfer.id));
     if !waiting.is_empty() {
-        page.live.push(waits_for_second(visit, waiting));
+        page.reloaded.push(waits_for_second(visit, waiting));
     }
-    page.live.push(Section::half(words.get("transfer.facts"), vec![facts(visit, story)]));
-    page.live.push(Section::half(words.get("transfer.persons"), vec![persons(visit, story)]));
+    page.reloaded.push(Section::half(words.get("transfer.facts"), vec![facts(visit, story)]));
+    page.reloaded.push(Section::half(words.get("transfer.persons"), vec![persons(visit, story)]));
     let steps = steps(visit, story, decided);
     let mut blocks = vec![PageBlock::Story(steps)];
     let count = story::ROWS_MAX.to_string();
@@ -220,7 +220,7 @@ fn draw(
         let text = words.with(key, [("count", &count)]);
         blocks.insert(0, PageBlock::Note { tone: Tone::Attention, text });
     }
-    page.live.push(Section::wide(words.get("transfer.story"), blocks));
+    page.reloaded.push(Section::wide(words.get("transfer.story"), blocks));
     let forms = decide::of_story(visit, story);
     page.still.push(Section::wide(words.get("transfer.decide"), forms));
     page

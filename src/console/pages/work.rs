@@ -81,8 +81,8 @@ pub async fn page(visit: Visit) -> PageOutcome {
 }
 
 /// The part of the page that the browser loads anew from time to time.
-pub async fn live(visit: Visit) -> PageOutcome {
-    compose(&visit).await?.draw_live(&visit)
+pub async fn reload(visit: Visit) -> PageOutcome {
+    compose(&visit).await?.draw_reloaded(&visit)
 }
 
 async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
@@ -91,11 +91,11 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     let work = visit.app.store.read(Cost::Scan, move |tx| Ok(read(tx, &followed)?)).await?;
     let words = visit.words;
     let mut page = ConsolePage::new("work", words.get("work.title"));
-    page.live_path = Some("/console/work/live".into());
-    page.live.push(Section::half(words.get("work.screening"), screened(visit, &work)));
-    page.live.push(Section::half(words.get("work.bank"), bank(visit, &work)));
-    page.live.push(Section::wide(words.get("work.chains"), vec![compared(visit, &work)]));
-    page.live.push(Section::wide(words.get("work.deliveries"), vec![delivered(visit, &work)]));
+    page.reload_path = Some("/console/work/live".into());
+    page.reloaded.push(Section::half(words.get("work.screening"), screened(visit, &work)));
+    page.reloaded.push(Section::half(words.get("work.bank"), bank(visit, &work)));
+    page.reloaded.push(Section::wide(words.get("work.chains"), vec![compared(visit, &work)]));
+    page.reloaded.push(Section::wide(words.get("work.deliveries"), vec![delivered(visit, &work)]));
     Ok(page)
 }
 

@@ -40,8 +40,8 @@ fn not_positive(name: &str, minimum: &str, maximum: &str) -> RefusalEntry {
         .with("maximum", maximum)
 }
 
-/// An amount of an ISO 4217 currency with two decimals, in hundredths. It may be zero. Whoever
-/// takes it checks the range, and names both ends in a refusal.
+/// An amount with at most two decimals, in hundredths; it may be zero. The rule that takes it
+/// checks the range, and names both ends in a refusal.
 #[derive(Clone, Copy)]
 pub struct NonNegativeAmount(pub i64);
 
@@ -68,7 +68,7 @@ impl Field for NonNegativeAmount {
     }
 }
 
-/// A positive amount of USDT with at most six decimals. Whoever takes it checks
+/// A positive amount of USDT with at most six decimals. The rule that takes it checks
 /// [`TokenAmount::MAX`].
 #[derive(Clone, Copy)]
 pub struct TokenAmount(pub Money);

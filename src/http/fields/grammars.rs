@@ -1,4 +1,4 @@
-//! Texts with a grammar: account numbers, codes, dates, addresses, hashes.
+//! Texts with a grammar, such as account numbers, codes, dates, blockchain addresses and hashes.
 
 use std::sync::LazyLock;
 
@@ -80,7 +80,7 @@ text_fields! {
             holds.then_some(text)
         },
         "must be four letters, a zero, and six letters or digits, such as HDFC0000001.";
-    /// A plausible address: one `@`, a dotted domain, no spaces.
+    /// A plausible email address: one `@`, a dotted domain, no spaces.
     Email (3..=254) EMAIL_PATTERN => |text| {
             let plausible = text.split_once('@').is_some_and(|(local, domain)| {
                 !local.is_empty()

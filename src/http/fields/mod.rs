@@ -14,6 +14,7 @@ use crate::kernel::{Code, Currency, IdKind, RefusalEntry};
 
 pub use crate::kernel::NamedId;
 
+/// Adds a problem of the field `name`, whose message begins with that name. Always `None`.
 pub(super) fn wrong<T>(
     code: Code,
     name: &str,

@@ -12,7 +12,7 @@ pub fn of_place(place: &str) -> Option<&'static str> {
     PLACES.iter().find(|(known, _)| *known == place).map(|(_, description)| *description)
 }
 
-/// The description of a parameter of a report.
+/// The description of a parameter of a route that is no list.
 pub fn of_parameter(name: &str) -> &'static str {
     match name {
         "format" => "The form of the answer: `json`, or `csv` for a spreadsheet.",

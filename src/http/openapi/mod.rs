@@ -14,7 +14,7 @@ use crate::kernel::{Code, ObjectKind};
 mod descriptions;
 
 /// A request and an answer of each operation. `tests/openapi/examples.sh --write` writes the
-/// answers; in this order the requests lead to a settled payout.
+/// answers. Sent in the order of the file, the requests lead to a settled payout.
 const EXAMPLES: &str = include_str!("examples.json");
 
 /// Schemas that have another name in the document than in the code, where their names would collide

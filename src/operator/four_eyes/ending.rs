@@ -101,7 +101,7 @@ pub fn check(
 
 const REQUESTER_DISABLED: &str = "who asked for it is disabled";
 
-/// Disables an operator, and ends what they asked a second person for. Answers how many requests
+/// Disables an operator, and ends what they asked a second person for. Returns how many requests
 /// that were.
 pub fn disable_operator(
     tx: &mut dyn Tx,

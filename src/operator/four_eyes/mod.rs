@@ -237,7 +237,7 @@ impl ApprovalRequest {
     }
 }
 
-/// If a decision needs a second person and none has approved it, stores it as a request and answers
+/// If a decision needs a second person and none has approved it, stores it as a request and returns
 /// the text for the operator. `None` means that the caller carries the decision out. Declined if
 /// the person has not proven who they are or may not decide, or if another request about the same
 /// subject waits.
@@ -378,7 +378,7 @@ fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreE
 }
 
 /// Checks the requester and the approver of a decision that cannot wait as a request. Declined
-/// unless both have proven who they are, are two persons, and may decide and approve. Answers the
+/// unless both have proven who they are, are two persons, and may decide and approve. Returns the
 /// requester, with the approver's name.
 pub fn require_two(
     tx: &mut dyn Tx,
@@ -401,9 +401,9 @@ pub fn require_two(
     Ok(first.clone().approved(second.actor()))
 }
 
-/// Ends a pending request, in the name of an approver who is not disabled. Answers the request and
-/// the name. The row stays locked until the commit. Declined if the person is no approver, if there
-/// is no such request, or if somebody has decided about it.
+/// Ends a pending request, in the name of an approver who is not disabled. Returns the request and
+/// the approver's name. The row stays locked until the commit. Declined if the person is no
+/// approver, if there is no such request, or if it is no longer pending.
 fn close(
     tx: &mut dyn Tx,
     now: &Now,
@@ -428,9 +428,9 @@ fn close(
     Ok((request, name))
 }
 
-/// Approves a request and carries it out, with the requester's reason. Declined if the person is
-/// the requester or no approver, if the request is older than [`REQUEST_SECONDS_MAX`], or if the
-/// requester may no longer decide.
+/// Approves a request and carries it out, with the requester's reason. Declined for the reasons of
+/// `close`, if the person is the requester, if the request is older than [`REQUEST_SECONDS_MAX`],
+/// or if the requester may no longer decide.
 pub fn approve(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -89,7 +89,7 @@ pub fn pending(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, S
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// All requests, newest first.
+/// Requests of every status, newest first.
 pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM decision_requests ORDER BY number DESC LIMIT ?1");
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()

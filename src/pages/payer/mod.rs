@@ -122,8 +122,8 @@ struct MessageTemplate<'a> {
     reload_seconds: Option<u32>,
 }
 
-/// Answers a GET below `/pay/`. `rest` is the token for the page, or the token with `/state` or
-/// `/stream` behind it.
+/// Answers a GET or HEAD below `/pay/`. `rest` is the token for the page, or the token with
+/// `/state` or `/stream` behind it.
 pub async fn answer(
     app: &Arc<AppState>,
     request_id: &str,

@@ -22,7 +22,7 @@ pub struct QrSvg {
 /// in the forms of URIs that they read.
 pub fn draw(text: &str) -> Result<QrSvg, StoreError> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium)
-        .map_err(|_| StoreError::Broken("an address does not fit a QR code".into()))?;
+        .map_err(|_| StoreError::Broken("a text does not fit a QR code".into()))?;
     let mut path = String::new();
     for y in 0..code.size() {
         let mut x = 0;

@@ -2,9 +2,9 @@
 //! changed.
 //!
 //! Each stream asks the store every second for the versions of the rows that its page shows, with
-//! two short statements. So it also sees changes that other nodes make. A stream ends after five
-//! minutes at the latest, and the page opens another one. If too many streams are open, the page
-//! polls the state instead.
+//! one or two short statements. So it also sees changes that other nodes make. A stream ends after
+//! five minutes at the latest, and the page opens another one. If too many streams are open, the
+//! page polls the state instead.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -189,8 +189,9 @@ pub struct PayView {
     pub object: &'static str,
     pub phase: PaymentPhase,
     pub tone: PhaseTone,
-    /// Whether nothing is under way any more; the page then stops asking. A later deposit or a
-    /// payout that comes back still changes the state, but an open page does not show it.
+    /// Whether the transfer is paid out or refunded, and no deposit or refund is open. The page
+    /// then stops asking. A later deposit or a payout that comes back still changes the state, but
+    /// an open page does not show it.
     pub is_final: bool,
     /// Seconds until the page asks again. While nothing changes, the page waits longer. `null` once
     /// final.

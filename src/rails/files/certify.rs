@@ -67,7 +67,7 @@ impl Certification {
     }
 
     /// Reads one file, and answers lines that say what it holds.
-    pub fn file(&mut self, name: &str, bytes: &[u8]) -> Vec<String> {
+    pub fn explain_file(&mut self, name: &str, bytes: &[u8]) -> Vec<String> {
         self.files_count += 1;
         let found = match self.format.0.read_sample(bytes) {
             Ok(found) => found,
@@ -97,7 +97,7 @@ impl Certification {
                     lines
                         .push(format!("  batch {batch}: {meaning}{}", reason_text(&status.reason)));
                 }
-                lines.extend(report.payments.iter().map(|payment| self.payment(payment)));
+                lines.extend(report.payments.iter().map(|payment| self.explain_payment(payment)));
             }
             Content::Accounts(accounts) => {
                 for account in &accounts {
@@ -113,7 +113,7 @@ impl Certification {
                         balance(account.closing)
                     ));
                     let number = account.account_number.as_str();
-                    lines.extend(account.lines.iter().map(|line| self.line(line, number)));
+                    lines.extend(account.lines.iter().map(|line| self.explain_line(line, number)));
                 }
             }
         }
@@ -124,11 +124,11 @@ impl Certification {
         lines
     }
 
-    fn payment(&mut self, payment: &PaymentStatus) -> String {
+    fn explain_payment(&mut self, payment: &PaymentStatus) -> String {
         self.reports_count += 1;
         let is_paid = payment.status.meaning == Some(StatusMeaning::Paid);
         let paid_id = payment.end_to_end_id.filter(|_| is_paid);
-        let reference = self.reference(&payment.references, paid_id, payment.amount, None);
+        let reference = self.explain_reference(&payment.references, paid_id, payment.amount, None);
         format!(
             "  {}: {}, {}, {reference}{}",
             payment.place,
@@ -138,7 +138,7 @@ impl Certification {
         )
     }
 
-    fn line(&mut self, line: &StatementLine, account_number: &str) -> String {
+    fn explain_line(&mut self, line: &StatementLine, account_number: &str) -> String {
         self.reports_count += 1;
         let what = match (line.sign, line.is_reversal) {
             (Sign::Debit, false) => "debit",
@@ -148,7 +148,8 @@ impl Certification {
         };
         let paid_id = line.end_to_end_id.filter(|_| line.sign == Sign::Debit);
         let amount = Some(line.amount);
-        let reference = self.reference(&line.references, paid_id, amount, Some(account_number));
+        let reference =
+            self.explain_reference(&line.references, paid_id, amount, Some(account_number));
         let members = match line.members.len() {
             0 => String::new(),
             count => format!(", booked for {count} payouts together"),
@@ -163,10 +164,10 @@ impl Certification {
         )
     }
 
-    /// Which reference would be used, and which element has it. `paid_id` is our payment, if the
-    /// report says that it was made. The method is taken from the amount, because a sample does not
-    /// say which payments are book transfers.
-    fn reference(
+    /// Says which reference would be used, and which element has it. Also notes `paid_id`, our
+    /// payment if the report says that it was made. The method is taken from the amount, because a
+    /// sample does not say which payments are book transfers.
+    fn explain_reference(
         &mut self,
         references: &References,
         paid_id: Option<EndToEndId>,
@@ -357,7 +358,7 @@ mod tests {
         );
         let profile = || BankProfile::try_from(ProfileTable::default()).unwrap();
         let mut found = Certification::new(FileFormatRef(&Iso20022), profile());
-        let lines = found.file("a.xml", file.as_bytes());
+        let lines = found.explain_file("a.xml", file.as_bytes());
         let wanted = [
             "a.xml: movements N1",
             "  statement 1 page 1: opening none, closing none",
@@ -370,7 +371,7 @@ mod tests {
             "  Ntfctn 1, Ntry 4: NOT READ: Amt is not in INR",
         ];
         assert_eq!(lines, wanted);
-        assert!(found.file("b.xml", b"<html/>")[0].contains("refused"));
+        assert!(found.explain_file("b.xml", b"<html/>")[0].contains("refused"));
         let summary = found.summary();
         assert!(summary[0].starts_with("2 files, 1 refused; 3 reports, 1 parts not read"));
         assert_eq!(summary[1], "account ..........5566: 1 statements or notifications");
@@ -380,7 +381,7 @@ mod tests {
         // With the proposed profile, every payment has its reference.
         let table = toml::from_str::<ProfileTable>(&found.proposal().join("\n")).unwrap();
         let mut found = Certification::new(FileFormatRef(&Iso20022), table.try_into().unwrap());
-        found.file("a.xml", file.as_bytes());
+        found.explain_file("a.xml", file.as_bytes());
         assert_eq!((found.payments_count(), found.referenced_count()), (2, 2));
     }
 
@@ -398,7 +399,7 @@ mod tests {
         );
         let profile = || BankProfile::try_from(ProfileTable::default()).unwrap();
         let mut found = Certification::new(FileFormatRef(&Iso20022), profile());
-        let lines = found.file("a.xml", status.as_bytes()).join("\n");
+        let lines = found.explain_file("a.xml", status.as_bytes()).join("\n");
         assert!(lines.contains("UTR HDFCR52026112100000001 from AddtlInf"), "{lines}");
 
         let account = "00112233445566";
@@ -409,7 +410,7 @@ mod tests {
             entry(&ours, &format!("<AcctSvcrRef>{account}</AcctSvcrRef>"))
         );
         let mut found = Certification::new(FileFormatRef(&Iso20022), profile());
-        let lines = found.file("b.xml", notification.as_bytes()).join("\n");
+        let lines = found.explain_file("b.xml", notification.as_bytes()).join("\n");
         assert!(lines.ends_with("no UTR"), "{lines}");
         assert_eq!(found.proposal(), Vec::<String>::new());
         let batch = format!("{}-NEFT", MessageId(crate::kernel::Id::from_u128(9)));
@@ -420,7 +421,7 @@ mod tests {
         let of_batch = format!("<Btch><PmtInfId>{batch}</PmtInfId></Btch>");
         assert!(notification.contains(&details));
         let notification = notification.replace(&details, &of_batch);
-        let lines = found.file("c.xml", notification.as_bytes()).join("\n");
+        let lines = found.explain_file("c.xml", notification.as_bytes()).join("\n");
         assert!(lines.ends_with(&format!("our batch {batch}, no UTR")), "{lines}");
     }
 
@@ -443,11 +444,11 @@ mod tests {
         );
         let profile = BankProfile::try_from(ProfileTable::default()).unwrap();
         let mut found = Certification::new(FileFormatRef(&Iso20022), profile);
-        found.file("a.xml", status.as_bytes());
+        found.explain_file("a.xml", status.as_bytes());
         let summary = found.summary();
         assert!(summary[0].ends_with("payments of ours: 1, with a UTR: 0"), "{summary:?}");
         assert!(summary[1].starts_with("1 payment has no UTR"), "{summary:?}");
-        found.file("b.xml", notification.as_bytes());
+        found.explain_file("b.xml", notification.as_bytes());
         let summary = found.summary();
         assert!(summary[0].ends_with("payments of ours: 1, with a UTR: 1"), "{summary:?}");
         assert_eq!(summary.len(), 2, "{summary:?}");

@@ -231,14 +231,14 @@ mod tests {
             assert_eq!(Characters::Latin.write(name), wanted, "{name}");
         }
         assert_eq!(Characters::Neft.write_short("Asha Rao", 5), "Asha");
-        for (name, is_neft, is_unicode) in [
+        for (name, in_neft, in_unicode) in [
             ("Asha", true, true),
             ("राज", true, true),
             ("王伟", false, true),
             ("...", false, false),
         ] {
-            assert_eq!(Characters::Neft.can_write(name), is_neft, "{name}");
-            assert_eq!(Characters::Unicode.can_write(name), is_unicode, "{name}");
+            assert_eq!(Characters::Neft.can_write(name), in_neft, "{name}");
+            assert_eq!(Characters::Unicode.can_write(name), in_unicode, "{name}");
         }
     }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endings of files that an agent is still writing.
 const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
-/// The ending of a staged file that is not sent, because a pause came before it.
+/// The ending of a staged file that is not sent, because it holds a paused payout.
 pub const WITHDRAWN_ENDING: &str = ".withdrawn";
 /// The most files of a folder that one pass handles.
 pub const FOLDER_FILES_MAX: usize = 1_000;
@@ -33,7 +33,7 @@ pub struct Folders {
     pub staging: PathBuf,
 }
 
-/// A file of the inbox as it was found. It is read once a later look finds it unchanged.
+/// A file of the inbox as it was found. It is read when a later look finds it unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxFile {
     pub name: String,
@@ -375,7 +375,7 @@ mod tests {
         );
         let long = format!("{}.xml", "é".repeat(125));
         fs::write(folders.inbox.join(&long), b"x").unwrap();
-        let reason = "too long a name for a longer one";
+        let reason = "the reason";
         folders.refuse(&long, "0123456789abcdef", reason, b"x").unwrap();
         folders.refuse("e.xml", "mark", "the reason", b"x").unwrap();
         assert_eq!(
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_that_keep_the_agent_out_are_named() {
+    fn modes_that_keep_the_agent_out_or_let_others_in_are_named() {
         let root = temporary();
         let folders = Folders::open(&root).unwrap();
         let set = |path: &Path, mode| {
@@ -465,6 +465,13 @@ mod tests {
         for (fault, wanted) in faults.iter().zip(["outbox has mode 0750", "inbox", "archive"]) {
             assert!(fault.starts_with(wanted), "{fault}");
         }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn files_that_the_agent_has_not_taken_are_counted() {
+        let root = temporary();
+        let folders = Folders::open(&root).unwrap();
         assert_eq!(folders.untaken().unwrap(), (0, None));
         fs::write(folders.outbox.join("a.xml"), "x").unwrap();
         let (count, oldest) = folders.untaken().unwrap();

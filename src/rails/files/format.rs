@@ -18,6 +18,7 @@ pub struct PaymentOrder {
     pub purpose_code: String,
     pub sender: Remitter,
     pub beneficiary_name: String,
+    /// The beneficiary's.
     pub account_number: String,
     pub ifsc: String,
 }

@@ -436,9 +436,8 @@ fn written_file_name(pattern: &str, customer_id: &str, id: MessageId, number: i6
     let part = |from, to| date.get(from..to).unwrap_or_default();
     let (year, month, day) = (part(2, 4), part(4, 6), part(6, 8));
     let mut name = pattern.to_owned();
-    if let Some(place) = FileNumber::of(pattern) {
-        name =
-            name.replace(&place.placeholder(), &format!("{number:0width$}", width = place.digits));
+    if let Some(kind) = FileNumber::of(pattern) {
+        name = name.replace(&kind.placeholder(), &format!("{number:0width$}", width = kind.digits));
     }
     name.replace("{customer_id}", customer_id)
         .replace("{date}", &date)
@@ -591,6 +590,8 @@ mod tests {
             let refused = read(line).expect_err(line);
             assert!(refused.contains(field), "{line}: {refused}");
         }
+        let edge = read("file_name = '{number:3}'\nfile_number_first = 999").unwrap();
+        assert_eq!(edge.file_number_first, 999, "the highest number of three digits");
     }
 
     #[test]
@@ -615,8 +616,6 @@ mod tests {
             }
         }
         assert!(counted.iter().all(|count| *count > 20), "{counted:?}");
-        let edge = read("file_name = '{number:3}'\nfile_number_first = 999").unwrap();
-        assert_eq!(edge.file_number_first, 999);
     }
 
     #[test]

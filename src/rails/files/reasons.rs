@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_is_listed_once_and_a_duplicate_is_never_a_failure() {
+    fn no_reason_is_listed_twice_and_codes_have_their_meanings() {
         let mut codes: Vec<&str> = REASONS.iter().map(|(code, ..)| *code).collect();
         codes.sort_unstable();
         let count = codes.len();

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_book_transfer_has_any_reference_that_the_bank_gives() {
+    fn the_reference_of_a_book_transfer_has_6_to_35_letters_and_digits() {
         for (text, is_read) in [
             ("S00012", true),
             ("S0012", false),

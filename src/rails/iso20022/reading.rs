@@ -45,7 +45,8 @@ pub fn read(bytes: &[u8]) -> Result<Incoming, FileError> {
 
 /// Reads a file. Statements and notifications of accounts that are not ours are listed as unread. A
 /// file of statements or notifications is refused if parts of it are unread and no entry was read.
-/// But it is not refused if one of ours was read and only those of other accounts are unread.
+/// But it is not refused if a statement or notification of ours was read and only those of other
+/// accounts are unread.
 pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming, FileError> {
     let (namespace, document) = xml::parse(bytes, &is_known, MESSAGES_READ)?;
     let mut found = None;
@@ -124,7 +125,7 @@ fn read_accounts(
         lines_count += report.lines.len();
         reports.push(report);
     }
-    // A day on which only other accounts had entries.
+    // All that is about our account was read. It may have no entries.
     if unread.count == others_count && !reports.is_empty() {
         return Ok(reports);
     }

@@ -1,7 +1,7 @@
 //! A simulated bank to try the files with. It reads pain.001, decides by the last four digits of
-//! the account number, and answers with status reports, notifications and statements. It pays twice
-//! if it is instructed twice, so that it hides no mistake of the service. The bank of test mode is
-//! another one, `rails::simulated`, and uses no files.
+//! the beneficiary's account number, and answers with status reports, notifications and statements.
+//! It pays twice if it is instructed twice, so that it hides no mistake of the service. The bank of
+//! test mode is another one, `rails::simulated`, and uses no files.
 //!
 //! Last four digits: `1001` is refused as closed, `1002` is paid and comes back with a value date
 //! three days later, `1003` is accepted and gets no final status, `1004` is paid but booked without
@@ -93,7 +93,7 @@ pub struct SimulatedIsoBank {
     behaviour: Vec<Behaviour>,
     /// Distinguishes the identities of this run from those of an earlier one.
     run: i64,
-    account_number: String,
+    debit_account_number: String,
     /// The last number that was given to an entry or a message.
     last_number: i64,
     balance_units: i64,
@@ -128,7 +128,7 @@ impl SimulatedIsoBank {
             random: StdRng::seed_from_u64(seed),
             behaviour,
             run,
-            account_number: String::new(),
+            debit_account_number: String::new(),
             last_number: 0,
             balance_units: OPENING_UNITS,
             closed: None,
@@ -253,7 +253,7 @@ impl SimulatedIsoBank {
         }
         let closing = self.balance_units;
         let (id, sequence) = (self.message_id("STMT"), self.last_number);
-        let account_number = self.account_number.clone();
+        let account_number = self.debit_account_number.clone();
         let bytes = Document::write(&namespace(ReportKind::Statement), |document| {
             document.element("BkToCstmrStmt", |root| {
                 root.element("GrpHdr", |header| {
@@ -284,7 +284,7 @@ impl SimulatedIsoBank {
 
     fn notify(&mut self, booked: &Booked, today: Day, at: i64) {
         let id = self.message_id("NTFN");
-        let account_number = self.account_number.clone();
+        let account_number = self.debit_account_number.clone();
         let bytes = Document::write(&namespace(ReportKind::Notification), |document| {
             document.element("BkToCstmrDbtCdtNtfctn", |root| {
                 root.element("GrpHdr", |header| {
@@ -403,7 +403,7 @@ impl SimulatedIsoBank {
         let message_id = text(root, "GrpHdr/MsgId")?;
         let mut payments = Vec::new();
         for information in root.all("PmtInf") {
-            self.account_number = text(information, "DbtrAcct/Id/Othr/Id")?;
+            self.debit_account_number = text(information, "DbtrAcct/Id/Othr/Id")?;
             let batch_id = text(information, "PmtInfId")?;
             let (_, method) = MessageId::of_batch(&batch_id)
                 .ok_or_else(|| FileError::new("PmtInfId does not end with a method"))?;
@@ -464,10 +464,10 @@ pub fn run(
     mut bank: SimulatedIsoBank,
     clock: &dyn Fn() -> i64,
 ) -> Result<(), String> {
-    let told = |error: std::io::Error| format!("the bank's folders: {error}");
+    let fault = |error: std::io::Error| format!("the bank's folders: {error}");
     loop {
         let mut names: Vec<_> =
-            std::fs::read_dir(outbox).map_err(told)?.flatten().map(|entry| entry.path()).collect();
+            std::fs::read_dir(outbox).map_err(fault)?.flatten().map(|entry| entry.path()).collect();
         // A name that begins with a dot belongs to a file that is being written.
         names.retain(|path| {
             path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
@@ -475,8 +475,8 @@ pub fn run(
         names.sort();
         let is_idle = names.is_empty();
         for path in names {
-            let bytes = std::fs::read(&path).map_err(told)?;
-            std::fs::remove_file(&path).map_err(told)?;
+            let bytes = std::fs::read(&path).map_err(fault)?;
+            std::fs::remove_file(&path).map_err(fault)?;
             if let Err(refused) = bank.take(&bytes, clock()) {
                 tracing::warn!(%refused, "the simulated bank refused a file");
             }
@@ -486,8 +486,8 @@ pub fn run(
         }
         for file in bank.next_files() {
             let partial = inbox.join(format!(".{}.part", file.name));
-            std::fs::write(&partial, &file.bytes).map_err(told)?;
-            std::fs::rename(&partial, inbox.join(&file.name)).map_err(told)?;
+            std::fs::write(&partial, &file.bytes).map_err(fault)?;
+            std::fs::rename(&partial, inbox.join(&file.name)).map_err(fault)?;
         }
         std::thread::sleep(Duration::from_millis(LOOK_MILLISECONDS));
     }

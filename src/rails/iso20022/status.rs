@@ -90,8 +90,8 @@ fn read_payment(payment: &Element, place: &str) -> Result<Option<PaymentStatus>,
     }
     let mut end_to_end_id = None;
     for name in ["OrgnlEndToEndId", "OrgnlInstrId"] {
-        let name = reference_at(payment, name)?;
-        end_to_end_id = end_to_end_id.or(name.as_deref().and_then(EndToEndId::parse));
+        let text = reference_at(payment, name)?;
+        end_to_end_id = end_to_end_id.or(text.as_deref().and_then(EndToEndId::parse));
     }
     let place = place.to_owned();
     Ok(Some(PaymentStatus { end_to_end_id, status, amount, references, place }))

@@ -440,7 +440,7 @@ mod tests {
                 vec![(MovementBlock, FIVE)],
             ),
             (
-                "another place in the transaction",
+                "another log index",
                 vec![came()],
                 vec![BookMovement { place: place(4), ..deposit() }],
                 vec![(MovementNotOnChain, FIVE), (MovementNotInBook, FIVE)],

@@ -362,11 +362,11 @@ mod tests {
             ),
         ];
         for (sql, wanted) in table {
-            let explained = format!("EXPLAIN QUERY PLAN {sql}");
+            let question = format!("EXPLAIN QUERY PLAN {sql}");
             let steps = store.read(Cost::Scan, move |tx| {
                 let count =
-                    (1..=5).filter(|number| explained.contains(&format!("?{number}"))).count();
-                Ok(tx.rows(&explained, &vec![crate::store::Value::Null; count])?)
+                    (1..=5).filter(|number| question.contains(&format!("?{number}"))).count();
+                Ok(tx.rows(&question, &vec![crate::store::Value::Null; count])?)
             });
             let texts = steps.await.unwrap().into_iter().map(|mut row| {
                 let _ = (row.int(), row.int(), row.int());

@@ -19,7 +19,7 @@ pub struct Counts {
     pub applied: i64,
     /// Changed no payout, for example because they were known already or do not count yet.
     pub ignored: i64,
-    /// Were applied to no payout; [`super::Matching`] has the reasons.
+    /// Could not be matched to one payout; [`super::Matching`] has the reasons.
     pub unknown: i64,
 }
 
@@ -65,8 +65,8 @@ pub fn end_file(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<()
     Ok(())
 }
 
-/// Stores the head of a statement, unless it is stored already. `number` is the statement's place
-/// in its file.
+/// Stores the head of a statement, unless it is stored already. `number` counts the statements of
+/// the file from 0; the bank's own number is `report.sequence`.
 pub fn insert_statement(
     tx: &mut dyn Tx,
     sha256: &[u8; 32],
@@ -94,7 +94,7 @@ pub fn insert_statement(
     Ok(())
 }
 
-/// Whether another file brought the same statement: with the same identity, number and page,
+/// Whether another file brought the same statement: with the same identity, `sequence` and page,
 /// between the same balances.
 pub fn is_statement_known(
     tx: &mut dyn Tx,
@@ -143,7 +143,7 @@ fn same_statement(
     sha256: &[u8; 32],
     report: &AccountReport,
 ) -> Result<Option<(Vec<u8>, i64)>, StoreError> {
-    // With neither a number nor a closing balance, two statements cannot be told apart.
+    // With neither `sequence` nor a closing balance, two statements cannot be told apart.
     if report.sequence.is_none() && report.closing.is_none() {
         return Ok(None);
     }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_that_cannot_be_told_apart_are_new() {
+    fn statements_that_cannot_be_told_apart_count_as_new() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         let mut tx = SqliteTx::new(&connection);
         migrate(&mut tx).unwrap();

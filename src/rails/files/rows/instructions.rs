@@ -23,8 +23,8 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// Why a payout waits for the operator. With `ReturnedAndFailed` the payout does not wait; the
-    /// mark has the bank's worker ignore the payment if a statement still shows it.
+    /// Why a payout waits for the operator. With `ReturnedAndFailed` the payout does not wait: this
+    /// value only makes the bank's worker ignore the payment if a statement still shows it.
     Attention {
         PaidAfterFailed "paid_after_failed",
         PaidAgain "paid_again",
@@ -116,7 +116,8 @@ pub struct Journalled {
     pub attention: Option<Attention>,
     /// What the bank gave as its reason.
     pub reason: Reason,
-    /// Whether a file with it was recorded as published, now or before it was queued again.
+    /// Whether a file with this instruction counts as published: its present file, or one from
+    /// before it was queued again.
     pub was_published: bool,
 }
 

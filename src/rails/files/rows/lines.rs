@@ -9,10 +9,10 @@ use crate::store::{Row, Tx};
 use crate::values;
 
 crate::string_enum!(
-    /// What a line of a statement belongs to: a payout, several together (`Batch`, with their
-    /// shares in `bank_line_shares`), or none; then it says why. `Reversal` is a debit that undoes
-    /// a credit. `ReferenceInText` is a credit that names a payout's reference only in a text that
-    /// others than the bank can write.
+    /// What a line of a statement belongs to: a payout, or several together (`Batch`, with their
+    /// shares in `bank_line_shares`). The other words say why a line belongs to none. `Reversal` is
+    /// a debit that undoes a credit. `ReferenceInText` is a credit that names a payout's reference
+    /// only in a text that others than the bank can write.
     Matching {
         Payout "payout",
         Batch "batch",
@@ -32,7 +32,7 @@ pub struct LinePlace {
     pub number: i64,
 }
 
-/// Stores a line; `false` if its place was stored before.
+/// Stores a line; `false` if a line is stored for this place already.
 pub fn insert_line(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -81,9 +81,9 @@ pub fn is_debit_of_another_day(
     Ok(tx.row(sql, values![payout_id, &day.to_string()])?.is_some())
 }
 
-/// Stores a line whose one amount paid several payouts, with the share of each. `false` if its
-/// place was stored before. Also `false` if the payouts do not add up to the line or the line is a
-/// credit; then it is stored without shares and waits for the operator.
+/// Stores a line whose one amount paid several payouts, with the share of each. `false` if a line
+/// is stored for this place already. Also `false` if the payouts do not add up to the line or the
+/// line is a credit; then it is stored without shares and waits for the operator.
 pub fn insert_shared_line(
     tx: &mut dyn Tx,
     now: &mut Now,
