@@ -1292,7 +1292,7 @@ pub struct FundingDiagnosis {
     /// Code of the currency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// What will still be missing from the amount once this transaction is final.
+    /// What will still be missing from the transfer's amount once this transaction is final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short_by: Option<Decimal>,
     /// By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter.

@@ -704,7 +704,7 @@ export interface FundingDiagnosis {
   amount?: Decimal | null;
   /** Code of the currency. */
   currency?: string | null;
-  /** What will still be missing from the amount once this transaction is final. */
+  /** What will still be missing from the transfer's amount once this transaction is final. */
   short_by?: Decimal | null;
   /** By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter. */
   late_by_seconds?: number | null;

@@ -742,7 +742,7 @@ class FundingDiagnosis(TypedDict):
     currency: NotRequired[str | None]
     """Code of the currency."""
     short_by: NotRequired[Decimal | None]
-    """What will still be missing from the amount once this transaction is final."""
+    """What will still be missing from the transfer's amount once this transaction is final."""
     late_by_seconds: NotRequired[int | None]
     """By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter."""
     block_number: NotRequired[int | None]
