@@ -61,7 +61,7 @@ use crate::{events, ifsc, key_rotation, live, secrets, settings_log, webhooks};
 pub use account_keys::address_index_names;
 use account_keys::{TEST_ADDRESS_INDEX, addresses_of, prepare};
 
-/// USDT on TRON's Nile test net: what test mode shows as the token.
+/// USDT on TRON's Nile test net: what test mode shows as the token if its chain is simulated.
 const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
 /// The account that a first start makes.
 pub const ACCOUNT_DEFAULT: &str = "default";
@@ -105,6 +105,7 @@ impl App {
         App::open_with(config, clock, handle::no_epilogue, None, false).await
     }
 
+    /// `is_server` is `false` for a command beside a running server.
     async fn open_with(
         config: &Config,
         clock: Clock,

@@ -9,7 +9,7 @@
 //!
 //! | `status` | meaning | what becomes of the beneficiary |
 //! |---|---|---|
-//! | `found` | an NRE account | names are compared; if none can be, the operator decides |
+//! | `found` | an NRE account | names are compared; if they cannot be, the operator decides |
 //! | `not_found`, `closed` | no such account that can be paid | `rejected`, `account_invalid` |
 //! | `not_nre` | not an NRE account | `rejected`, `account_not_nre` |
 //! | `unknown` | the service cannot say now | asked again after an hour |

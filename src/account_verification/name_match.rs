@@ -165,8 +165,8 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
             .fold(0.0, f64::max)
     });
     let score = of_each.reduce(f64::min).unwrap_or(0.0);
-    // If some of the given name was not compared, the names agree at most in part, by the default
-    // thresholds.
+    // If the given name does not count as compared in full, the names agree at most in part, by the
+    // default thresholds.
     Some(if are_compared_in_full(&asked) { score } else { score.min(0.70) })
 }
 
@@ -273,7 +273,7 @@ fn pair_up(left: &[String], right: &[String]) -> PairTally {
         }
     }
     // The most certain first; of equals the earliest in both, so that the result does not depend on
-    // which name is left.
+    // which of the names is `left`.
     pairs.sort_by(|one, two| {
         two.0.total_cmp(&one.0).then((one.1 + one.2).cmp(&(two.1 + two.2))).then(one.1.cmp(&two.1))
     });
@@ -567,7 +567,7 @@ mod tests {
         assert_eq!(compare("Rajesh Sharma", "RAJESH KUMAR SHARMA", &strict).name_match, X);
     }
 
-    /// A name of words that are neither titles nor joined by others, too short to have been cut.
+    /// A name of one or two words. None is a title, and the name is too short to have been cut.
     fn name() -> impl Strategy<Value = String> {
         let word = prop_oneof![
             Just("ramesh"),
@@ -587,10 +587,10 @@ mod tests {
         "[A-Z][a-z]{2,9}".prop_filter("a word with a meaning", |word| {
             let word = word.to_lowercase();
             let meanings = ["and", "huf", "hindu", "undivided", "family"];
-            let is_said = [HONORIFICS, ADDED, RELATIONS, &meanings]
+            let has_meaning = [HONORIFICS, ADDED, RELATIONS, &meanings]
                 .iter()
                 .any(|list| list.contains(&word.as_str()));
-            !is_said && word.chars().any(is_vowel) && !word.contains("xxx")
+            !has_meaning && word.chars().any(is_vowel) && !word.contains("xxx")
         })
     }
 

@@ -3,9 +3,9 @@
 
 use crate::screening::text::{normalise, replace_mark};
 
-/// A holder's name with more words than this is not compared in full.
+/// A holder's name with more words than this does not count as compared in full.
 const WORDS_MAX: usize = 16;
-/// A name with more holders than this is not compared in full.
+/// A name with more holders than this does not count as compared in full.
 const HOLDERS_MAX: usize = 4;
 
 pub(super) const HONORIFICS: &[&str] = &[
@@ -104,8 +104,8 @@ pub(super) fn persons(name: &str) -> Vec<Person> {
     found
 }
 
-/// Whether all of a name is compared: it has at most `HOLDERS_MAX` holders, and none of their names
-/// has more than `WORDS_MAX` words.
+/// Whether a name counts as compared in full: it has at most `HOLDERS_MAX` holders, and none of
+/// their names has more than `WORDS_MAX` words, titles included.
 pub(super) fn are_compared_in_full(persons: &[Person]) -> bool {
     persons.len() <= HOLDERS_MAX && persons.iter().all(|person| person.titled.len() <= WORDS_MAX)
 }

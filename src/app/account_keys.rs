@@ -17,9 +17,9 @@ use crate::store::{Store, meta};
 /// The name under which the store keeps the next address index of test mode's own account key.
 pub(super) const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
 
-/// The pool of addresses of the operator's key. The counter belongs to the key, not to the mode: a
-/// key that is configured again continues where it stood, and two modes with one key never hand out
-/// the same address.
+/// The pool of addresses of the operator's key. The next address index belongs to the key, not to
+/// the mode: a key that is configured again continues where it stood, and two modes with one key
+/// never hand out the same address.
 pub(super) fn addresses_of(chain: &ChainSettings) -> AddressPool {
     let kind = kind_named(chain.name.as_str());
     AddressPool::new(kind, chain.account_key.clone(), address_index_name(chain))
@@ -40,7 +40,7 @@ pub fn address_index_names(config: &Config) -> Vec<String> {
 
 /// Makes the sealer of `keys`, and opens test mode's account key, which the first start creates. A
 /// server gives `node`, so that the store knows that this node runs and which encryption keys it
-/// has. `Err` if none of `keys` is the store's.
+/// has. `Err` if `keys` do not fit the store.
 pub(super) async fn prepare(
     store: &Store,
     keys: &EncryptionKeys,
@@ -59,7 +59,7 @@ pub(super) async fn prepare(
             Ok((sealing, fingerprint_key, stored, now.random_bytes::<64>()))
         })
         .await;
-    let (sealing, fingerprint_key, stored, entropy) = read.map_err(|error| error.to_string())?;
+    let (sealing, fingerprint_key, stored, seed) = read.map_err(|error| error.to_string())?;
     let make = || {
         Sealer::of(&keys.all(), &sealing, fingerprint_key.as_deref())
             .map_err(|error| error.to_string())?
@@ -70,16 +70,16 @@ pub(super) async fn prepare(
         let account_key = open_account_key(&sealer, &sealed)?;
         return Ok((sealer, account_key));
     }
-    let account_key = AccountXpub::generate_for_test_mode(&entropy);
+    let account_key = AccountXpub::generate_for_test_mode(&seed);
     let text = account_key.to_string();
-    let sealing = make()?;
+    let sealer_to_seal = make()?;
     let written = store.write(move |tx, now| {
         let place = &SealedPlace::TEST_ACCOUNT_KEY;
         // Another node that starts at the same time may have made one.
         if let Some(stored) = meta::read(tx, place.name())? {
             return Ok(stored);
         }
-        let key = secrets::sealing_key(tx, &sealing)?;
+        let key = secrets::sealing_key(tx, &sealer_to_seal)?;
         let sealed = key.seal(now.random_bytes(), place, &[], text.as_bytes())?;
         meta::replace(tx, place.name(), None, &sealed)?;
         Ok(sealed)

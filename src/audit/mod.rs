@@ -97,8 +97,9 @@ impl Entry {
         details.remove(name)
     }
 
-    /// The hash that this entry must have after another one. It covers the length and text of every
-    /// column, so that nothing can move from one column to the next unnoticed.
+    /// The hash that this entry must have if the entry before it has the hash `before`. It covers
+    /// every column, and the length of each text, so that nothing can move from one column to the
+    /// next unnoticed.
     pub fn expected_hash(&self, before: &[u8; 32]) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(b"hundi audit v1");

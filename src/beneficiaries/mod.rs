@@ -179,7 +179,7 @@ pub fn create(
     Ok(beneficiary)
 }
 
-/// Sets the code and, as the directory knows them now, the names of bank and branch.
+/// Sets the IFSC and, as the directory knows them now, the names of bank and branch.
 fn set_ifsc(beneficiary: &mut Beneficiary, services: &Services, ifsc: String) {
     let branch = services.ifsc.find(&ifsc);
     (beneficiary.bank_name, beneficiary.branch_name) =
@@ -283,7 +283,7 @@ pub fn update(
         name_words::keep_more(tx, beneficiary.scope, beneficiary.id.any(), &name)?;
         beneficiary.name = name;
     }
-    // Looked up even if the code stays the same: the directory may know it by now.
+    // Looked up even if the IFSC stays the same: the directory may know it by now.
     let ifsc = change.ifsc.unwrap_or_else(|| beneficiary.ifsc.clone());
     set_ifsc(&mut beneficiary, services, ifsc);
     beneficiary.email = change.email.over(beneficiary.email);

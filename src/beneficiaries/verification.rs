@@ -19,14 +19,14 @@ use crate::tasks::{self, TaskKind};
 
 /// After this many failed verifications the beneficiary is rejected.
 pub const FAILED_VERIFICATIONS_MAX: i64 = 6;
-/// Pause before a check is repeated whose answer was that nothing can be said yet
-/// ([`AccountAnswer::Unknown`]). `look_ups` has the pauses for a service that does not answer.
+/// How long after the answer [`AccountAnswer::Unknown`] a check is repeated. `look_ups` has the
+/// pauses for a service that does not answer.
 const RECHECK_AFTER_MILLISECONDS: i64 = 3_600_000;
 
 /// The message of a requirement if the bank has the account under another name.
 const NAME_REQUIRED: &str = "The bank has this account under another name. Send the account \
     holder's name as the bank writes it, as name, with POST /v1/beneficiaries/{id}.";
-/// The same message after a helper of test mode asked for input. In test mode no bank knows the
+/// The message of the requirement that a helper of test mode makes. In test mode no bank knows the
 /// holder's name, so any name will do.
 const NAME_REQUIRED_BY_HELPER: &str = "The bank has this account under another name. Send a name \
     with POST /v1/beneficiaries/{id}: in test mode, any name will do. Then end the verification \

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_the_table_holds_and_what_is_handed_out_meanwhile_is_known() {
+    async fn what_the_table_holds_and_what_is_handed_out_since_is_known() {
         let folder = std::env::temp_dir().join(format!("hundi-watched-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let store = Store::open(

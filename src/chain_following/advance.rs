@@ -215,8 +215,8 @@ impl Follower {
         let known = self.read_whole(lead, contracts, range, &numbers).await?;
         if let Some(second) = confirming {
             if !differing.is_empty() {
-                // The lead's receipts agree with its filter. If the second node's receipts agree
-                // with it too, only the second node's filter was wrong.
+                // The lead's receipts agree with the lead's filter. If the second node's receipts
+                // agree with that filter too, only the second node's filter was wrong.
                 self.read_whole(second, contracts, range, &differing).await?;
                 self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(node = second.label(), blocks = ?differing, "the second node's \

@@ -1,6 +1,6 @@
-//! Refuses an account key that was used before this database was made, because its first addresses
-//! already belong to other transfers. No address of a key that is new to this database is handed
-//! out until a node has answered whether the key was used.
+//! Refuses an account key that was used before this database was made, because the key's first
+//! addresses already belong to other transfers. No address of a key that is new to this database is
+//! handed out until a node has answered whether the key was used.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -106,7 +106,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                 let mut wait = poll
                     .saturating_mul(1 << troubles_in_a_row.min(6))
                     .min(Duration::from_secs(TROUBLE_SECONDS_MAX));
-                // If all nodes rest, wait only until the first may be asked again.
+                // If all nodes rest after faults, wait only until the first may be asked again.
                 if let Some(left) = chain.resting_for() {
                     wait = wait.min(left.max(poll));
                 }
@@ -169,7 +169,7 @@ impl Follower {
             }
         }
         let node_heights = chain.node_heights(self.latest_time()).await?;
-        self.tell_of_nodes(&node_heights);
+        self.log_unusable_nodes(&node_heights);
         chain.stats.final_height.store(node_heights.final_view.height, Ordering::Relaxed);
         let mut cursor = self.load_or_begin(&node_heights).await?;
         self.show_in_metrics(&cursor);
@@ -179,8 +179,8 @@ impl Follower {
             // The final view never goes back, so all nodes that answer are behind.
             return Err(self.doubted(first, VerifyError::Stale(cursor.anchor.height)));
         }
-        // If two nodes are compared, the final view ends with the final block of the one that is
-        // lower. If that block is below the cursor, the cursor stays until this node catches up.
+        // If nodes check each other, the final view ends with the highest block that two of them
+        // call final. While that block is below the cursor, the cursor stays.
         let final_height = node_heights.final_view.height.max(cursor.anchor.height);
         if failpoint("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height
         {
@@ -230,7 +230,7 @@ impl Follower {
     }
 
     /// Logs which nodes cannot be used now, and notes when one node is believed unchecked.
-    pub(super) fn tell_of_nodes(&mut self, node_heights: &NodeHeights<'_>) {
+    pub(super) fn log_unusable_nodes(&mut self, node_heights: &NodeHeights<'_>) {
         let chain = self.chain.clone();
         for (node, why) in &node_heights.missing {
             // Two endpoints can have the same label, because a label leaves out the path, which may

@@ -118,9 +118,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Shows the deposits of the view above the cursor, which reaches to the block `top`. Unsettled
-    /// deposits that are no longer in the view lose their block. Those above `top` stay as they
-    /// are: another node may have seen more.
+    /// Shows the deposits of the view above the cursor, which reaches to the block `top`. Notes
+    /// which unsettled deposits are no longer in the view. Deposits above `top` stay as they are:
+    /// another node may have seen more.
     pub(super) async fn show(
         &self,
         cursor: &Cursor,

@@ -142,6 +142,7 @@ pub struct Log {
     pub block_hash: Hash,
     pub transaction_hash: Hash,
     pub log_index: Quantity,
+    /// Whether the node says that the log's block was replaced.
     pub removed: bool,
 }
 

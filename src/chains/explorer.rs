@@ -41,7 +41,7 @@ impl Explorer {
         let prefix = if self.has_prefix { "0x" } else { "" };
         format!("{}/{}/{prefix}{digits}", self.url, self.transaction_path)
     }
-    /// The page of an address, as the chain writes it.
+    /// The page of an address, which is given as the chain writes it.
     pub fn of_address(self, address: &str) -> String {
         format!("{}/address/{address}", self.url)
     }

@@ -219,8 +219,8 @@ impl FollowedChain {
 
     /// Asks all nodes that passed their check for their final block. `latest` is the latest time
     /// that a block can have now, in Unix seconds; a node with a later block is not believed. If
-    /// only one node's final block is believed, its newest blocks are not, as many as
-    /// [`finality_blocks`] gives.
+    /// only one node's final block is believed, the final view ends at least [`finality_blocks`]
+    /// below that node's newest block, if that number is known.
     pub async fn node_heights(&self, latest: i64) -> Result<NodeHeights<'_>, FollowError> {
         let asked = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 const SEEN_MAX: usize = 60;
 const SEEN_APART_SECONDS: i64 = 60;
 
-/// One height of the past, and how far it lay behind the clock.
+/// A height that the cursor had, and how far its block's time lay behind the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenHeight {
     /// Unix seconds of the store's clock.

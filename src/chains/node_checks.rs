@@ -10,7 +10,7 @@ use super::port::{ChainNode, NodeError};
 use super::settings::ChainSettings;
 
 impl FollowedChain {
-    /// Checks the nodes that do not rest and have not passed yet. `Ok` says whether any node has
+    /// Checks the nodes that have not passed yet and do not rest. `Ok` says whether any node has
     /// passed by now. `Err` names the mismatch of each node that was found not to fit, even if
     /// others have passed. Only nodes that passed are believed.
     pub async fn check(&self) -> Result<bool, String> {
@@ -41,9 +41,10 @@ impl FollowedChain {
         }
     }
 
-    /// Asks a node whether it belongs to this chain, whether the contract is the token, and the
-    /// questions of the follower. Also keeps the decimals of the other tokens. The inner `Err`
-    /// names the mismatch; the outer one says why the node could not be checked.
+    /// Asks a node whether it belongs to this chain, and whether the contract is the token and not
+    /// deprecated. Then asks it the questions of the follower. Also keeps the decimals of the other
+    /// tokens. The inner `Err` names the mismatch; the outer one says why the node could not be
+    /// checked.
     async fn check_node(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;

@@ -303,8 +303,8 @@ impl AddressPool {
             if let Some(next) = batches.next.take() {
                 batches.begin(next);
             } else if !batches.growing.is_empty() {
-                // Used up before the next batch is complete: its part so far becomes the current
-                // batch.
+                // The current batch is used up before the next one is complete. What there is of
+                // the next one becomes the current batch.
                 let mut batch = std::mem::take(&mut batches.growing);
                 sort(&mut batch);
                 batches.growing_size = 0;
@@ -382,8 +382,8 @@ mod tests {
                     last = Some(address);
                 }
             }
-            // The first batch has 200 addresses. The clock stands still, so each later one has the
-            // most, 800.
+            // The first batch has 200 addresses. The clock stands still, so each later batch has
+            // the largest size, 800.
             assert_eq!(steps_back, 3, "2000 addresses are of 4 batches");
         });
     }

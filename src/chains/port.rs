@@ -65,7 +65,7 @@ pub trait ChainKind: Send + Sync {
 pub struct AddressGrammar {
     pub length_min: usize,
     pub length_max: usize,
-    /// A regular expression without anchors.
+    /// A regular expression without `^` and `$`.
     pub pattern: &'static str,
 }
 
@@ -93,7 +93,8 @@ pub trait ChainNode: Send + Sync {
     /// answers the follower's questions. Only such nodes are believed.
     fn fits(&self) -> bool;
 
-    /// Notes the result of a check. A node that does not fit rests before it is checked again.
+    /// Notes the result of a check. A node that does not fit rests (is not asked anything) before
+    /// it is checked again.
     fn note_fit(&self, fits: bool);
 
     /// How much longer the node rests after a fault; `None` if it may be asked now.

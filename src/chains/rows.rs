@@ -377,7 +377,7 @@ mod tests {
         let mut tx = SqliteTx::new(&connection);
         migrate::migrate(&mut tx).unwrap();
         let now = Now::new(1_000, Minter::above(0), [0; 32]);
-        let place = (Mode::Live, ChainName::Tron);
+        let (mode, chain) = (Mode::Live, ChainName::Tron);
         let token =
             |number: u8| TokenContract { contract: AddressBytes::of_20([number; 20]), decimals: 6 };
         let at = |height: i64| Cursor {
@@ -385,49 +385,45 @@ mod tests {
             block_time: height * 3,
             deprecation: None,
         };
-        let identity = |tx: &mut dyn Tx| identity(tx, place.0, place.1).unwrap();
+        let identity = |tx: &mut dyn Tx| identity(tx, mode, chain).unwrap();
         assert_eq!(identity(&mut tx), None);
-        assert!(!is_followed_with(&mut tx, place.0, place.1, &token(1).contract).unwrap());
-        assert!(begin(&mut tx, &now, place.0, place.1, 3_448_148_188, token(1), &at(10)).unwrap());
-        assert!(!begin(&mut tx, &now, place.0, place.1, 1, token(2), &at(11)).unwrap(), "once");
+        assert!(!is_followed_with(&mut tx, mode, chain, &token(1).contract).unwrap());
+        assert!(begin(&mut tx, &now, mode, chain, 3_448_148_188, token(1), &at(10)).unwrap());
+        assert!(!begin(&mut tx, &now, mode, chain, 1, token(2), &at(11)).unwrap(), "once");
         assert_eq!(
             identity(&mut tx),
             Some(Identity { chain_id: 3_448_148_188, token: token(1).contract })
         );
 
         // A node that does not know the newly configured contract yet cannot move the cursor.
-        assert!(follow_with(&mut tx, place.0, place.1, token(2)).unwrap());
+        assert!(follow_with(&mut tx, mode, chain, token(2)).unwrap());
         let advance = |tx: &mut dyn Tx, contract: &AddressBytes, from: i64| {
-            advance(tx, &now, place.0, place.1, contract, at(from).anchor, &at(from + 1)).unwrap()
+            advance(tx, &now, mode, chain, contract, at(from).anchor, &at(from + 1)).unwrap()
         };
         assert!(!advance(&mut tx, &token(1).contract, 10));
         assert!(advance(&mut tx, &token(2).contract, 10));
-        assert_eq!(cursor(&mut tx, place.0, place.1).unwrap(), Some(at(11)));
+        assert_eq!(cursor(&mut tx, mode, chain).unwrap(), Some(at(11)));
 
         // The former contract is kept. If it is configured again, it gets the decimals given then.
-        assert_eq!(tokens(&mut tx, place.0, place.1).unwrap(), [token(1), token(2)]);
+        assert_eq!(tokens(&mut tx, mode, chain).unwrap(), [token(1), token(2)]);
         assert!(
-            follow_with(&mut tx, place.0, place.1, TokenContract { decimals: 18, ..token(1) })
-                .unwrap()
+            follow_with(&mut tx, mode, chain, TokenContract { decimals: 18, ..token(1) }).unwrap()
         );
         assert_eq!(
-            tokens(&mut tx, place.0, place.1).unwrap(),
+            tokens(&mut tx, mode, chain).unwrap(),
             [TokenContract { decimals: 18, ..token(1) }, token(2)]
         );
-        assert!(is_followed_with(&mut tx, place.0, place.1, &token(1).contract).unwrap());
-        assert_eq!(tokens(&mut tx, Mode::Test, place.1).unwrap(), []);
+        assert!(is_followed_with(&mut tx, mode, chain, &token(1).contract).unwrap());
+        assert_eq!(tokens(&mut tx, Mode::Test, chain).unwrap(), []);
 
         let last = TOKENS_COUNT_MAX as u8;
         for number in 3..=last {
-            assert!(follow_with(&mut tx, place.0, place.1, token(number)).unwrap());
+            assert!(follow_with(&mut tx, mode, chain, token(number)).unwrap());
         }
-        assert!(
-            !follow_with(&mut tx, place.0, place.1, token(last + 1)).unwrap(),
-            "there are too many"
-        );
+        assert!(!follow_with(&mut tx, mode, chain, token(last + 1)).unwrap(), "there are too many");
         assert_eq!(identity(&mut tx).unwrap().token, token(last).contract);
         assert!(
-            follow_with(&mut tx, place.0, place.1, token(2)).unwrap(),
+            follow_with(&mut tx, mode, chain, token(2)).unwrap(),
             "a known one does not count again"
         );
     }

@@ -29,8 +29,8 @@ pub fn address(number: u8) -> AddressBytes {
     derived(&[number])
 }
 
-fn derived(seed: &[u8]) -> AddressBytes {
-    let digest: [u8; 32] = Sha256::digest(seed).into();
+fn derived(bytes: &[u8]) -> AddressBytes {
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
     AddressBytes::new(&digest).unwrap()
 }
 

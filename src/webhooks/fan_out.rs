@@ -41,12 +41,13 @@ struct Subscriber {
     is_due: bool,
     /// This run has made the queue due at the end of the claims that the run writes.
     is_due_at_lease_end: bool,
-    /// How many more deliveries to the endpoint may be written as claimed.
+    /// What is left of the worker's offer for the endpoint.
     offer: Offer,
 }
 
 impl<'h> Subscribers<'h> {
-    /// Writes deliveries as claimed if the worker offers to send them at once.
+    /// For a run that writes deliveries as claimed where the worker offers to send them at once.
+    /// Begins the run in `handover`.
     pub fn handed_over_by(handover: &'h Handover) -> Subscribers<'h> {
         let room_total = handover.begin_run();
         Subscribers { handover: Some(handover), room_total, ..Subscribers::default() }

@@ -2,8 +2,8 @@
 //! endpoint has nothing due, the worker need not read and claim its new deliveries before it sends
 //! them.
 //!
-//! The worker offers how many deliveries it could send at once to each endpoint. The sequencer
-//! writes up to that many deliveries as claimed, and hands them over once its commit has succeeded.
+//! For each endpoint, the worker offers a number of deliveries that it could send at once. The
+//! sequencer writes up to that many deliveries as claimed, and hands them over after its commit.
 //! Nothing that was rolled back is handed over. If the process ends before it sends a delivery that
 //! was handed over, the delivery is due again when its claim ends.
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_last_run_wrote_is_handed_over_and_only_once_it_has_committed() {
+    fn only_what_the_last_run_wrote_is_handed_over_and_only_after_its_commit() {
         let handover = offered();
         assert_eq!(handover.begin_run(), 5);
         let written = WrittenDeliveries { claimed: vec![handed(ONE, 1)], due: vec![OTHER] };

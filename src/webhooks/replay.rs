@@ -27,9 +27,10 @@ use crate::kernel::{
 };
 use crate::store::{Cost, Signal, Tx};
 
-/// The most events, or with `only_failed` deliveries, that one replay covers.
+/// The most events that one replay covers. With `only_failed`, deliveries are counted instead.
 pub const REPLAYED_MAX: i64 = 10_000;
-/// The most events, or with `only_failed` deliveries, that one transaction of a replay covers.
+/// The most events that one transaction of a replay covers. With `only_failed`, deliveries are
+/// counted instead.
 pub const PART_MAX: i64 = 100;
 /// After a part the worker rests this many times as long as the part took, so that all replays
 /// together use at most a quarter of the time.
@@ -101,7 +102,8 @@ pub fn replay(
     replay_counted(tx, now, endpoint, replay, None)
 }
 
-/// Like [`replay`], for a range that was counted before the transaction opened.
+/// Like [`replay`]. A range that was counted before the transaction opened (`counted`) is not
+/// counted again.
 pub fn replay_counted(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -167,7 +169,8 @@ fn unstarted_replay(
     let kept_since = now.instant() - EVENT_KEPT_SECONDS;
     // `created` decides which events belong to the range. Identifiers only limit what is read. An
     // identifier contains the instant at which its event was sequenced. `created` is later than
-    // that by at most the test clock's offset and `CLOCKS_APART_SECONDS_MAX`.
+    // that by at most the test clock's offset and `CLOCKS_APART_SECONDS_MAX`, and earlier by at
+    // most `CLOCKS_APART_SECONDS_MAX`.
     let earliest =
         since.saturating_sub(now.clock_offset_seconds()).saturating_sub(CLOCKS_APART_SECONDS_MAX);
     let latest = until.saturating_add(CLOCKS_APART_SECONDS_MAX);

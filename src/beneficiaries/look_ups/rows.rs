@@ -98,8 +98,7 @@ pub fn forget(
     .map(|_| ())
 }
 
-/// Makes the questions due now whose time is later than now, but no later than
-/// `until_milliseconds`.
+/// Makes those questions due now that would become due by `until_milliseconds`.
 pub fn release(
     tx: &mut dyn Tx,
     now_milliseconds: i64,

@@ -18,8 +18,8 @@ use crate::store::{Cost, Tx};
 
 /// Addresses whose balances are compared together.
 const ADDRESSES_AT_ONCE: i64 = 500;
-/// How many times a balance that differs from the book is read. A block above the cursor may have
-/// been replaced while it was read, or the node may be behind.
+/// How many times a balance that differs from the book is read. The first difference may be due to
+/// a block above the cursor that was replaced meanwhile, or to a node that is behind.
 const BALANCE_TRIES: usize = 3;
 
 /// Which addresses of an account are looked at.

@@ -39,9 +39,12 @@ pub(super) struct AuditedRange {
     pub(super) written: Vec<BookMovement>,
 }
 
-/// What `read_book` answers. First, the addresses that were handed out. Second, for each of them to
-/// or from which a former contract moved the token: the contract that the caller of its transfer
-/// was shown. Third, the book's movements.
+/// What `read_book` answers:
+///
+/// 1. Which of the movements' addresses were handed out.
+/// 2. For some of these addresses, the contract that the caller of its transfer was shown. They are
+///    those to or from which a former contract moved the token.
+/// 3. The book's movements.
 type BookPart = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
 impl ChainAudit<'_> {

@@ -60,8 +60,9 @@ pub struct AuditExtent {
     /// `Some`: only these blocks, first and last, and all refunds; no balances. `None`: everything
     /// since the last comparison.
     pub blocks: Option<(i64, i64)>,
-    /// Compares the balance of every address ever handed out, and not only of those that hold
-    /// something or are new. No effect if `blocks` is `Some`.
+    /// Compares the balance of every address ever handed out. Otherwise only those are compared
+    /// that hold something by the book, are new, or have a difference. No effect if `blocks` is
+    /// `Some`.
     pub all_addresses: bool,
 }
 

@@ -46,8 +46,8 @@ impl ChainAudit<'_> {
         }
     }
 
-    /// Keeps the differences that were found of these refunds or addresses, in place of those kept
-    /// before.
+    /// Keeps the differences that were found of some refunds or addresses (`subjects`), in place of
+    /// those kept before.
     pub(super) async fn keep_found(
         &self,
         subjects: HashSet<String>,

@@ -40,7 +40,8 @@ pub struct RpcNode {
     lacks_block_info: AtomicBool,
 }
 
-fn hex(number: i64) -> String {
+/// A number as the JSON-RPC writes it.
+fn quantity(number: i64) -> String {
     format!("{number:#x}")
 }
 
@@ -269,14 +270,16 @@ impl RpcNode {
 
     /// The header of a block; `None` if the node does not have it (yet).
     async fn header(&self, number: i64) -> Result<Option<Header>, NodeError> {
-        self.one("eth_getBlockByNumber", json!([hex(number), false])).await
+        self.one("eth_getBlockByNumber", json!([quantity(number), false])).await
     }
 
     /// The headers of several blocks.
     async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeError> {
         let questions: Vec<_> = numbers
             .iter()
-            .map(|number| RpcQuestion::new("eth_getBlockByNumber", json!([hex(*number), false])))
+            .map(|number| {
+                RpcQuestion::new("eth_getBlockByNumber", json!([quantity(*number), false]))
+            })
             .collect();
         self.many(&questions).await
     }
@@ -292,10 +295,11 @@ impl RpcNode {
     ) -> Result<Option<BlockRange>, NodeError> {
         let addresses: Vec<String> = contracts.iter().map(prefixed).collect();
         let topics = [TRANSFER_TOPIC.to_string(), DEPRECATE_TOPIC.to_string()];
-        let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses,
-            "topics": [topics] }]);
-        let header_question =
-            |number: i64| RpcQuestion::new("eth_getBlockByNumber", json!([hex(number), false]));
+        let filter = json!([{ "fromBlock": quantity(from), "toBlock": quantity(to),
+            "address": addresses, "topics": [topics] }]);
+        let header_question = |number: i64| {
+            RpcQuestion::new("eth_getBlockByNumber", json!([quantity(number), false]))
+        };
         let last = last.filter(|last| last.number.0 == to).cloned();
         let mut questions = Vec::with_capacity(3);
         let is_first_known = from == to && last.is_some();
@@ -347,7 +351,8 @@ impl RpcNode {
             })
         };
         if !self.lacks_block_receipts.load(Ordering::Relaxed) {
-            let question = RpcQuestion::new("eth_getBlockReceipts", json!([hex(block.number.0)]));
+            let question =
+                RpcQuestion::new("eth_getBlockReceipts", json!([quantity(block.number.0)]));
             let answer = self.transport.ask(&[question], true).await?.pop();
             match answer.map(|answer| self.read::<Option<Vec<Receipt>>>(answer)) {
                 Some(Ok(Some(receipts))) if is_whole(&receipts) => return Ok(Some(receipts)),

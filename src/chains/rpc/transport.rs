@@ -4,9 +4,12 @@
 //! A question is one call of the JSON-RPC, or one POST to another path of the node; `budget` calls
 //! that a request. Here a request is an HTTP request: one question, or a batch of them.
 //!
-//! If one of several questions meets a limit, the answers before it are kept, and only the rest is
-//! asked again. If a batch as a whole is too much for the node, the next ones are smaller. If it is
-//! refused for another reason than a limit, its questions are asked one by one.
+//! After a fault of its own, a node rests: it is asked nothing for a while.
+//!
+//! If one of several questions meets a limit, the answers before it are kept, and the questions
+//! from that one on are asked again. If a batch as a whole is too much for the node, the next ones
+//! are smaller. If it is refused for another reason than a limit, its questions are asked one by
+//! one.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -130,6 +133,7 @@ impl Transport {
         (left > Duration::ZERO).then_some(left)
     }
 
+    /// Lets the node rest from now on.
     pub fn rest(&self, seconds: u64) {
         self.pause().until = Some(self.timer.now() + Duration::from_secs(seconds));
     }
@@ -191,9 +195,9 @@ impl Transport {
         self.sent.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Posts JSON to the node, or to another path of its host, and answers the body. A body in the
-    /// form of the JSON-RPC is answered whatever its HTTP status is, unless that is 429 or 503. Any
-    /// other HTTP error becomes a [`NodeError`].
+    /// Posts JSON to the node, or to another path of its host, and returns the answer's body. A
+    /// body in the form of the JSON-RPC is returned whatever its HTTP status is, unless that is 429
+    /// or 503. Any other HTTP error becomes a [`NodeError`].
     async fn exchange(
         &self,
         endpoint: &OutboundEndpoint,

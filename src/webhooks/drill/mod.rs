@@ -3,9 +3,9 @@
 //!
 //! A request writes a row. A worker claims the row, does the steps one after another, and stores
 //! the report, which is kept until the next drill of the endpoint. A drill sends the account's own
-//! latest events, and one event of an unknown type. So a receiver can fetch the objects that they
-//! name. Nothing that a drill sends counts as a delivery: it is not listed, not retried, and does
-//! not change the endpoint's health.
+//! latest events, and a copy of one with an unknown type. So a receiver can fetch the objects that
+//! the events name. Nothing that a drill sends counts as a delivery: it is not listed, not retried,
+//! and does not change the endpoint's health.
 
 pub mod api;
 pub mod rows;
@@ -138,7 +138,7 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, endpoint: &Endpoint) -> Result<Drill, O
     Ok(drill)
 }
 
-/// The [`EVENTS_MIN`] latest events of an account, oldest first.
+/// The latest events of an account, at most [`EVENTS_MIN`], oldest first.
 fn events_of(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<EventRow>, StoreError> {
     rows::latest_events(tx, scope, EVENTS_MIN as i64)
 }
@@ -180,7 +180,7 @@ pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
     }
 }
 
-/// What a drill needs to know of an endpoint.
+/// What a drill needs to know of an endpoint and its account.
 struct DrillTarget {
     /// `None` if the endpoint's URL is no longer allowed.
     url: Option<WebhookUrl>,

@@ -72,8 +72,8 @@ pub fn release(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.execute(sql, &[]).map(|_| ())
 }
 
-/// Claims a drill until `new_end_milliseconds`, if its last claim still ends at
-/// `old_end_milliseconds`; answers whether it does.
+/// Claims a drill until `new_end_milliseconds`, if it is still running and its last claim ends at
+/// `old_end_milliseconds`. Answers whether it was claimed.
 pub fn claim(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -196,7 +196,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
 }
 
 impl DrillStep {
-    /// The deliveries, signed at a moment in Unix seconds.
+    /// The deliveries, as they are sent at a moment in Unix seconds.
     pub fn deliveries(&self, secret: &str, now_seconds: i64) -> Vec<DrillDelivery> {
         let sent = |Sample { id, body, .. }: &Sample| {
             let timestamp_seconds = match self.twist {
@@ -225,7 +225,7 @@ impl DrillStep {
         self.events.iter().map(sent).collect()
     }
 
-    /// Grades the answers. An outcome is `None` if its delivery could not be sent.
+    /// Grades the answers. An outcome is `None` if the endpoint's URL is no longer allowed.
     pub fn judge(&self, outcomes: &[Option<AttemptOutcome>]) -> DrillCheck {
         let http_statuses: Vec<u16> = outcomes
             .iter()
