@@ -24,7 +24,7 @@ use crate::config::{Config, ProcessRole, environment};
 use crate::console::{self, Console};
 use crate::guides::Guides;
 use crate::http::dispatch::Api;
-use crate::http::{openapi, server};
+use crate::http::{connections, openapi, server};
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Currency, Mode, OperationError, system_random};
 use crate::key_rotation::holders::{self, Holder};
@@ -356,13 +356,15 @@ impl App {
         let (refusing, metrics) = (site.clone(), self.state.metrics.clone());
         let answer = move |request| pages::answer(site.clone(), request);
         let refuse = Arc::new(move |refusal| pages::refuse(&refusing, refusal));
+        let shares = connections::shares(server::connections_max(), console.is_some());
         let operating = console.map(|(listener, console)| {
             let refusing = console.clone();
             let answer = move |request| console::answer(console.clone(), request);
             let refuse = Arc::new(move |refusal| console::refuse(&refusing, refusal));
-            tokio::spawn(server::serve(listener, stop.clone(), metrics.clone(), answer, refuse))
+            let (stop, metrics) = (stop.clone(), metrics.clone());
+            tokio::spawn(server::serve(listener, shares.console, stop, metrics, answer, refuse))
         });
-        server::serve(listener, stop, metrics, answer, refuse).await;
+        server::serve(listener, shares.api, stop, metrics, answer, refuse).await;
         if let Some(Err(_)) = futures_util::future::OptionFuture::from(operating).await {
             tracing::error!("the console panicked");
         }

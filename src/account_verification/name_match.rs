@@ -41,6 +41,11 @@ impl NameThresholds {
                 .into())
         }
     }
+
+    /// The highest score of names that may match only in part, whatever the thresholds.
+    fn score_in_part_max(&self) -> f64 {
+        self.score_match.next_down().min(0.70)
+    }
 }
 
 /// The most characters of a name that are compared.
@@ -128,7 +133,7 @@ pub struct NameComparison {
 /// Compares the given name with the one the bank holds. `Unavailable` if the bank gave none, a
 /// masked one, or one without Latin letters while the given name has some.
 pub fn compare(given: &str, held: &str, thresholds: &NameThresholds) -> NameComparison {
-    let Some(score) = similarity(given, held) else {
+    let Some(score) = similarity(given, held, thresholds) else {
         return NameComparison { name_match: NameMatch::Unavailable, score: 0.0 };
     };
     let name_match = match score {
@@ -139,8 +144,9 @@ pub fn compare(given: &str, held: &str, thresholds: &NameThresholds) -> NameComp
     NameComparison { name_match, score }
 }
 
-/// How alike the names are, from 0 to 1. `None` if the held name cannot be compared.
-pub fn similarity(given: &str, held: &str) -> Option<f64> {
+/// How alike the names are, from 0 to 1. `None` if the held name cannot be compared. The thresholds
+/// only keep the score of names that may match only in part below the score of a match.
+fn similarity(given: &str, held: &str, thresholds: &NameThresholds) -> Option<f64> {
     let has_latin = |text: &str| normalise(text).bytes().any(|byte| byte.is_ascii_lowercase());
     let is_masked = held.contains('*') || held.to_ascii_lowercase().contains("xxx");
     let given: String = given.chars().take(CHARACTERS_MAX).collect();
@@ -156,18 +162,20 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
     let may_be_cut = held.trim().chars().count() >= FIELD_CHARACTERS_MIN;
     let (asked, holders) = (persons(&given), persons(&held));
     let last = holders.len().saturating_sub(1);
+    let in_part_max = thresholds.score_in_part_max();
     // Every person that is asked for has to be one of the holders, so the least similar one counts.
     let of_each = asked.iter().map(|person| {
         holders
             .iter()
             .enumerate()
-            .map(|(i, holder)| compare_persons(person, holder, may_be_cut && i == last))
+            .map(|(i, holder)| {
+                compare_persons(person, holder, may_be_cut && i == last, in_part_max)
+            })
             .fold(0.0, f64::max)
     });
     let score = of_each.reduce(f64::min).unwrap_or(0.0);
-    // If the given name does not count as compared in full, the names agree at most in part, by the
-    // default thresholds.
-    Some(if are_compared_in_full(&asked) { score } else { score.min(0.70) })
+    // The bank has to know all of the name that is asked for, and nobody looked at the rest.
+    Some(if are_compared_in_full(&asked) { score } else { score.min(in_part_max) })
 }
 
 /// A word's sound, reduced to its first letter and the consonants after it.
@@ -303,7 +311,7 @@ fn pair_up(left: &[String], right: &[String]) -> PairTally {
     tally
 }
 
-fn compare_persons(asked: &Person, holder: &Person, may_be_cut: bool) -> f64 {
+fn compare_persons(asked: &Person, holder: &Person, may_be_cut: bool, in_part_max: f64) -> f64 {
     let left = joined(&asked.words, &holder.words);
     let right = joined(&holder.words, &left);
     let mut score = judge(&left, &right, &asked.relatives, &holder.relatives);
@@ -316,9 +324,8 @@ fn compare_persons(asked: &Person, holder: &Person, may_be_cut: bool) -> f64 {
         }
     }
     let score = if may_be_cut { score.max(cut_score(&left, &right)) } else { score };
-    // The head of a family is another account holder than the family, so the names agree at most in
-    // part, by the default thresholds.
-    if asked.is_family == holder.is_family { score } else { score.min(0.70) }
+    // The head of a family is another account holder than the family, whatever the names.
+    if asked.is_family == holder.is_family { score } else { score.min(in_part_max) }
 }
 
 /// The score of a held name that the bank's field cut off: its words are the first ones of the
@@ -567,6 +574,21 @@ mod tests {
         assert_eq!(compare("Rajesh Sharma", "RAJESH KUMAR SHARMA", &strict).name_match, X);
     }
 
+    #[test]
+    fn no_setting_lets_what_may_match_only_in_part_match() {
+        let six = "Ravi Rao/Uma Rao/Hari Rao/Sita Rao/Gita Rao/Anil Dey";
+        let five = "RAVI RAO/UMA RAO/HARI RAO/SITA RAO/GITA RAO";
+        for score_match in [0.01, 0.60, 0.70, 0.85, 1.0] {
+            let thresholds = NameThresholds { score_match, score_partial: 0.01 };
+            for (given, held) in [("Rajesh Kumar", "RAJESH KUMAR HUF"), (six, five)] {
+                let found = compare(given, held, &thresholds);
+                assert_ne!(found.name_match, M, "{held} from {score_match}: {found:?}");
+                assert!(found.score <= 0.70, "{held} from {score_match}: {found:?}");
+            }
+            assert_eq!(compare("Rajesh Kumar", "RAJESH KUMAR", &thresholds).name_match, M);
+        }
+    }
+
     /// A name of one or two words. None is a title, and the name is too short to have been cut.
     fn name() -> impl Strategy<Value = String> {
         let word = prop_oneof![
@@ -608,13 +630,18 @@ mod tests {
         #[test]
         fn case_and_spaces_do_not_count(given in name(), held in name()) {
             let loud = format!("  {} ", held.to_uppercase().replace(' ', "   "));
-            prop_assert_eq!(similarity(&given, &held), similarity(&given, &loud));
-            prop_assert_eq!(similarity(&given, &held), similarity(&given.to_uppercase(), &held));
+            let score = |given: &str, held: &str| {
+                similarity(given, held, &NameThresholds::default())
+            };
+            prop_assert_eq!(score(&given, &held), score(&given, &loud));
+            prop_assert_eq!(score(&given, &held), score(&given.to_uppercase(), &held));
         }
         #[test]
         fn short_names_compare_the_same_from_both_sides(given in name(), held in name()) {
             prop_assume!(given.len() < FIELD_CHARACTERS_MIN && held.len() < FIELD_CHARACTERS_MIN);
-            prop_assert_eq!(similarity(&given, &held), similarity(&held, &given));
+            let thresholds = NameThresholds::default();
+            prop_assert_eq!(similarity(&given, &held, &thresholds),
+                similarity(&held, &given, &thresholds));
         }
         #[test]
         fn a_name_matches_itself(name in "[A-Z][a-z]{2,9}( [A-Z][a-z]{2,9}){0,2}") {

@@ -199,7 +199,8 @@ impl FollowedChain {
         !answers.is_empty() && !answers.contains(&true)
     }
 
-    /// The decimals of a watched contract; 0 if no node gave them.
+    /// The decimals of a watched contract; 0 if no node gave them. ERC-20 makes them optional,
+    /// and the amounts of a contract without them are in its smallest units.
     pub fn decimals(&self, contract: &AddressBytes) -> u8 {
         if let Some(token) = self
             .former()

@@ -83,12 +83,16 @@ impl FollowedChain {
                 Err(NodeError::Refused(_) | NodeError::MethodMissing(_)) => None,
                 Err(fault) => return Err(fault),
             };
+            let mut known = self.other_decimals.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(decimals) = decimals {
-                self.other_decimals
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .entry(contract)
-                    .or_insert(decimals);
+                known.entry(contract).or_insert(decimals);
+            } else if !known.contains_key(&contract) {
+                tracing::warn!(
+                    node = node.label(),
+                    token = self.symbol(&contract),
+                    "a node does not give the decimals of another token; until one does, failed \
+                     deposits of it are shown in its smallest units"
+                );
             }
         }
         self.check_questions(node).await

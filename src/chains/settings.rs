@@ -351,6 +351,11 @@ impl ChainSources {
             if address == token_contract {
                 return Err(format!("{table}.other_tokens names the token itself"));
             }
+            if let Some((first, _)) = others.iter().find(|(_, known)| **known == address) {
+                return Err(format!(
+                    "{table}.other_tokens names one contract twice, as {first} and as {symbol}"
+                ));
+            }
             others.insert(symbol.clone(), address);
         }
         let account_key = self.account_key.as_ref().ok_or_else(|| {
@@ -491,6 +496,29 @@ mod tests {
             .collect();
         let sources: ChainSources = toml::from_str(&table.replace("xpub…", KEY)).unwrap();
         assert!(sources.read("live_chain", &ApiKeys::default()).unwrap().is_some());
+    }
+
+    #[test]
+    fn other_tokens_are_contracts_that_differ() {
+        const USDT: &str = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
+        const USDC: &str = "TEkxiTehnzSmSe2XqrBj4w32RUN966rdz8";
+        for (tokens, fault) in [
+            (format!("USDC = \"{USDC}\""), None),
+            (format!("USDC = \"{USDC}\", Coin = \"{USDC}\""), Some("twice, as Coin and as USDC")),
+            (format!("Coin = \"{USDT}\""), Some("names the token itself")),
+            (format!("USDT = \"{USDC}\""), Some("is not USDT")),
+        ] {
+            let table = format!(
+                "preset = \"tron\"\nendpoints = [\"http://127.0.0.1:8545\"]\n\
+                 account_key = \"{KEY}\"\nother_tokens = {{ {tokens} }}"
+            );
+            let sources: ChainSources = toml::from_str(&table).unwrap();
+            let read = sources.read("live_chain", &ApiKeys::default()).map(|_| ());
+            match fault {
+                Some(words) => assert!(read.clone().unwrap_err().contains(words), "{read:?}"),
+                None => assert_eq!(read, Ok(())),
+            }
+        }
     }
 
     #[test]

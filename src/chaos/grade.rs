@@ -252,10 +252,15 @@ fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
             Fate::Dropped => {
                 found.observe(ChaosCheckCode::RetriedWithoutPause);
                 if pause < PAUSE_MILLISECONDS_MIN {
-                    let message = format!(
-                        "The connection closed without an answer; the next attempt came after \
-                         {pause} ms."
-                    );
+                    let message = if pause < 0 {
+                        "The next attempt came before the connection closed without an answer."
+                            .to_owned()
+                    } else {
+                        format!(
+                            "The connection closed without an answer; the next attempt came after \
+                             {pause} ms."
+                        )
+                    };
                     found.fault(ChaosCheckCode::RetriedWithoutPause, request, &pair, message);
                 }
             }

@@ -56,8 +56,9 @@ pub enum CallError {
     /// No answer came, or a later attempt may get another answer: 429, 5xx, `resource_locked`.
     /// `retry_after_seconds` is the answer's `Retry-After`.
     Transient { message: String, retry_after_seconds: Option<u64> },
-    /// An answer that stays the same at every attempt.
-    Refused { http_status: u16, message: String },
+    /// An answer that stays the same at every attempt. `code` and `field_name` are those of the
+    /// first error, or empty if it has none.
+    Refused { code: String, field_name: String, message: String },
 }
 
 impl CallError {
@@ -162,8 +163,12 @@ fn read(path: &str, answer: HttpAnswer) -> Result<Value, CallError> {
         return Ok(json);
     }
     let error = json.as_ref().and_then(|json| json["errors"].get(0));
-    let word = |name: &str| error.and_then(|error| error[name].as_str()).unwrap_or("").to_owned();
-    let (code, text) = (word("code"), word("message"));
+    let word = |at: &str| {
+        let word = error.and_then(|error| error.pointer(at)?.as_str());
+        word.unwrap_or("").to_owned()
+    };
+    let (code, text) = (word("/code"), word("/message"));
+    let field_name = word("/metadata/field_name");
     let path = path.split('?').next().unwrap_or(path);
     let message = format!("{path} was answered {status} {code}: {text}");
     if matches!(status, 429 | 500..) || (status == 409 && code == "resource_locked") {
@@ -178,5 +183,5 @@ fn read(path: &str, answer: HttpAnswer) -> Result<Value, CallError> {
     } else {
         message
     };
-    Err(CallError::Refused { http_status: status, message })
+    Err(CallError::Refused { code, field_name, message })
 }

@@ -146,8 +146,14 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
             "the service starts, and refuses what needs the parts that fail ({})",
             parts(fails)
         )),
-        (0, missing, _) => {
-            Err(format!("the service starts without live mode: {} missing", parts(missing)))
+        (0, missing, fails) => {
+            let failing = match fails {
+                0 => String::new(),
+                1 => ", and 1 part fails".to_owned(),
+                _ => format!(", and {} fail", parts(fails)),
+            };
+            let missing = parts(missing);
+            Err(format!("the service starts without live mode: {missing} missing{failing}"))
         }
         (stops, ..) => {
             let have = if stops == 1 { "has" } else { "have" };

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::caller::{ApiCaller, CallError, CallerArgs};
 use super::print;
-use crate::kernel::{Clock, hex};
+use crate::kernel::{Clock, Code, hex};
 use crate::outbound::{OutboundEndpoint, OutboundError};
 use crate::webhooks::sending::attempt::USER_AGENT_TEXT;
 use crate::webhooks::sending::sign;
@@ -238,8 +238,10 @@ impl Listener {
                     pause_seconds = (pause_seconds * 2).min(RECONNECT_SECONDS_MAX);
                 }
                 // The service has removed the event that the cursor names.
-                Err(CallError::Refused { http_status: 400, message })
-                    if self.state.cursor.is_some() =>
+                Err(CallError::Refused { code, field_name, message })
+                    if self.state.cursor.is_some()
+                        && code == Code::RequestQueryParameterInvalid.as_str()
+                        && field_name == "starting_after" =>
                 {
                     eprintln!("{message}");
                     eprintln!("Continuing with the oldest event that is kept.");

@@ -1,7 +1,7 @@
 //! Makes the person who runs a command prove who they are, by the operator's password and, if the
 //! operator has a second factor, its code.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -207,15 +207,49 @@ fn read_hidden_line(what: &str) -> Result<String, String> {
         let _ = write!(std::io::stderr(), "{what}: ");
     }
     echo("-echo");
-    let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
+    let line = line_of(&mut std::io::stdin().lock(), what);
     echo("echo");
     if is_terminal {
         let _ = writeln!(std::io::stderr());
     }
-    read.map_err(|error| format!("the {what} cannot be read: {error}"))?;
+    line
+}
+
+/// The next line, without its end. Of a line that is too long, one byte more than the longest is
+/// read.
+fn line_of(input: &mut impl BufRead, what: &str) -> Result<String, String> {
+    let unread = |error: &dyn std::fmt::Display| format!("the {what} cannot be read: {error}");
+    let mut line = Vec::new();
+    let read = input.take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
+    read.map_err(|error| unread(&error))?;
     if line.len() > LINE_BYTES_MAX {
         return Err(format!("the {what} is too long"));
     }
+    let line = String::from_utf8(line).map_err(|error| unread(&error))?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_line_that_is_too_long_only_so_much_is_read() {
+        let mut two = "right\r\n123456\n".as_bytes();
+        assert_eq!(line_of(&mut two, "Password"), Ok("right".into()));
+        assert_eq!(line_of(&mut two, "Code"), Ok("123456".into()));
+        assert_eq!(line_of(&mut two, "Code"), Ok(String::new()));
+        let longest = "a".repeat(LINE_BYTES_MAX - 1);
+        for end in ["", "\n"] {
+            let text = format!("{longest}{end}");
+            assert_eq!(line_of(&mut text.as_bytes(), "Password"), Ok(longest.clone()));
+        }
+        // A letter of two bytes lies across the limit.
+        let long = format!("a{}\n", "é".repeat(LINE_BYTES_MAX));
+        let mut rest = long.as_bytes();
+        let told = line_of(&mut rest, "Password");
+        assert_eq!(told, Err("the Password is too long".into()));
+        assert_eq!(long.len() - rest.len(), LINE_BYTES_MAX + 1);
+        assert!(line_of(&mut &b"\xff\n"[..], "Password").is_err());
+    }
 }

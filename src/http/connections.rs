@@ -19,13 +19,36 @@ pub const DESCRIPTORS_RESERVED: usize = 768;
 /// machine stands for many peers and has no such limit.
 const PEER_SHARE_DIVISOR: usize = 2;
 
+/// The divisor for the console's share of all connections, if it listens.
+const CONSOLE_SHARE_DIVISOR: usize = 4;
+/// The most connections of the console.
+const CONSOLE_CONNECTIONS_MAX: usize = 128;
+
 /// The most requests that may wait for an event at the same time, whatever the limit on open files.
 const WAITS_MAX: usize = 1_024;
 
-/// How many requests may wait for an event: at most half of the connections, so that other requests
-/// find one.
+/// How many requests may wait for an event: at most half of the API's connections beside a console,
+/// so that other requests find one.
 pub fn waits_max() -> usize {
-    WAITS_MAX.min(descriptors_max().map_or(CONNECTIONS_MAX, connections_for) / 2)
+    let count = descriptors_max().map_or(CONNECTIONS_MAX, connections_for);
+    WAITS_MAX.min(shares(count, true).api / 2)
+}
+
+/// How many connections of a process are for whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shares {
+    pub api: usize,
+    pub console: usize,
+}
+
+/// Divides `count` connections between the API and, if it listens, the console. So both together
+/// keep within the process's limit on open files.
+pub fn shares(count: usize, console_listens: bool) -> Shares {
+    let console = match console_listens {
+        true => (count / CONSOLE_SHARE_DIVISOR).min(CONSOLE_CONNECTIONS_MAX),
+        false => 0,
+    };
+    Shares { api: count - console, console }
 }
 
 /// How many connections a limit on open files has room for. If the limit is small, at most half of
@@ -247,6 +270,14 @@ mod tests {
             assert_eq!(connections_for(descriptors), connections, "{descriptors}");
         }
         assert!(descriptors_max().is_none_or(|count| count > 0));
+    }
+
+    #[test]
+    fn api_and_console_share_the_connections() {
+        for (count, api, console) in [(16, 12, 4), (512, 384, 128), (4_096, 3_968, 128)] {
+            assert_eq!(shares(count, true), Shares { api, console });
+            assert_eq!(shares(count, false), Shares { api: count, console: 0 });
+        }
     }
 
     async fn is_told_to_close(admitted: &Admitted) -> bool {

@@ -110,7 +110,7 @@ fn recognise(head: &[u8], status: &[u8]) -> Option<Refusal> {
     if !is_method || !is_http || !(target.starts_with(b"/") || target.starts_with(b"http")) {
         return None;
     }
-    if !is_whole || target.len() > HEAD_BYTES_MAX {
+    if target.len() > HEAD_BYTES_MAX || (!is_whole && status != b"400") {
         return Some(target_too_long(target.contains(&b'?')));
     }
     let lines: Vec<(&str, &[u8])> = header_lines(rest.unwrap_or_default());
@@ -219,12 +219,14 @@ impl<S> ErrorShapeStream<S> {
         }
         let refusal = recognise(&self.head, status)
             .or_else(|| self.has_answered.then(|| unknown_head(status)))?;
-        Some(to_bytes((self.refuse)(refusal)))
+        let is_to_head = self.head.starts_with(b"HEAD ");
+        Some(to_bytes((self.refuse)(refusal), is_to_head))
     }
 }
 
-/// An answer as it is sent, on a connection that ends with it.
-fn to_bytes(reply: Reply) -> Vec<u8> {
+/// An answer as it is sent, on a connection that ends with it. An answer to a HEAD has no body, but
+/// says how long it would be (RFC 9110, 9.3.2).
+fn to_bytes(reply: Reply, is_to_head: bool) -> Vec<u8> {
     let (parts, body) = reply.into_parts();
     let body = futures_util::FutureExt::now_or_never(body.collect());
     let body = body.and_then(Result::ok).map(|body| body.to_bytes()).unwrap_or_default();
@@ -238,7 +240,9 @@ fn to_bytes(reply: Reply) -> Vec<u8> {
     }
     let end = format!("connection: close\r\ncontent-length: {}\r\n\r\n", body.len());
     bytes.extend_from_slice(end.as_bytes());
-    bytes.extend_from_slice(&body);
+    if !is_to_head {
+        bytes.extend_from_slice(&body);
+    }
     bytes
 }
 
@@ -352,6 +356,8 @@ mod tests {
                 Some((value, Some("Transfer-Encoding"))),
             ),
             ("GET / HTTP/1.1\r\nx : a\r\n\r\n".into(), "400", Some((value, None))),
+            ("GET /v1/\u{1}".into(), "400", Some((value, None))),
+            ("GET /v1/a?b".into(), "431", Some((max, Some("query")))),
             ("\u{16}\u{3}\u{1}\r\n\r\n".into(), "400", None),
             (long.clone(), "431", None),
             ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".into(), "400", None),

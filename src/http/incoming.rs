@@ -72,7 +72,7 @@ fn qualities(headers: &HeaderMap, one: &str, other: &str) -> (Option<f32>, Optio
             let mut parts = range.split(';').map(str::trim);
             let name = parts.next()?;
             let quality = parts
-                .find_map(|part| part.strip_prefix("q="))
+                .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
                 .map_or(Some(1.0), |q| q.parse::<f32>().ok())?;
             name.eq_ignore_ascii_case(wanted).then_some(quality)
         })
@@ -187,4 +187,24 @@ pub fn parse_body(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<No
         ));
     }
     body::parse(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_counts_in_either_case() {
+        let accepting = |text: &'static str| {
+            HeaderMap::from_iter([(http::header::ACCEPT, http::HeaderValue::from_static(text))])
+        };
+        for (accept, is_pdf) in [
+            ("application/pdf;q=0.1, application/json", false),
+            ("application/pdf; Q=0.1, application/json;q=0.5", false),
+            ("application/pdf;q=0.9,application/json;Q=0.2", true),
+            ("Application/PDF", true),
+        ] {
+            assert_eq!(accepts_pdf(&accepting(accept)), is_pdf, "{accept}");
+        }
+    }
 }

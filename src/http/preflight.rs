@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::body::Node;
 use super::scope_semaphores::ScopeSemaphores;
@@ -56,11 +56,12 @@ pub type PreflightFuture = BoxFuture<'static, Result<Option<PreflightResult>, Op
 /// wrong, which the handler refuses.
 pub type Preflight = Box<dyn Fn(Asking, &Node) -> Option<PreflightFuture> + Send + Sync>;
 
-/// The permits of preflight steps that ask a chain's nodes, [`PERMITS_COUNT_MAX`] in each process.
-/// Other steps need none.
+/// What preflight steps wait for, so that no account keeps the others waiting.
 pub struct Permits {
+    /// Of steps that ask a chain's nodes: [`PERMITS_COUNT_MAX`] in each process.
     all: Arc<Semaphore>,
     by_scope: ScopeSemaphores,
+    screening: ScopeSemaphores,
 }
 
 impl Default for Permits {
@@ -68,11 +69,18 @@ impl Default for Permits {
         Permits {
             all: Arc::new(Semaphore::new(PERMITS_COUNT_MAX)),
             by_scope: ScopeSemaphores::default(),
+            screening: ScopeSemaphores::default(),
         }
     }
 }
 
 impl Permits {
+    /// Waits until no other request of the account and mode is being screened. `None` only if the
+    /// semaphore is closed, which never happens.
+    pub async fn screening_turn(&self, scope: Scope) -> Option<OwnedSemaphorePermit> {
+        self.screening.of(scope).acquire_owned().await.ok()
+    }
+
     /// Waits for the permit of the account and mode, then for one of the process's, and runs `ask`.
     /// Both stay taken for at least `PERMIT_SECONDS_MIN`. `None` only if a semaphore is closed,
     /// which never happens.
@@ -125,6 +133,7 @@ pub async fn run(
 mod tests {
     use super::*;
     use crate::kernel::Mode;
+    use futures_util::FutureExt;
 
     #[tokio::test]
     async fn steps_keep_their_permits_for_a_while() {
@@ -151,5 +160,16 @@ mod tests {
         }
         assert_eq!(permits.all.available_permits(), PERMITS_COUNT_MAX - 1);
         assert_eq!(permits.run(other, async { 1 }).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn one_account_waits_for_itself_to_be_screened() {
+        let permits = Permits::default();
+        let (one, other) = (Scope::new(1, Mode::Live), Scope::new(2, Mode::Live));
+        let turn = permits.screening_turn(one).await;
+        assert!(permits.screening_turn(one).now_or_never().is_none(), "its own comes first");
+        assert!(permits.screening_turn(other).now_or_never().is_some(), "others do not wait");
+        drop(turn);
+        assert!(permits.screening_turn(one).now_or_never().is_some());
     }
 }

@@ -41,10 +41,12 @@ const ANSWER_SENT_SECONDS: u64 = 2;
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub std::net::IpAddr);
 
-/// Serves until `stop`. Returns when the last request is done or its time is up. `refuse` makes the
-/// answer to a request that reaches no route because its head is refused.
+/// Serves until `stop`, at most `connections_max` connections at a time. Returns when the last
+/// request is done or its time is up. `refuse` makes the answer to a request that reaches no route
+/// because its head is refused.
 pub async fn serve<F>(
     listener: TcpListener,
+    connections_max: usize,
     mut stop: watch::Receiver<bool>,
     metrics: Arc<Metrics>,
     answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -52,7 +54,7 @@ pub async fn serve<F>(
 ) where
     F: Future<Output = Reply> + Send + 'static,
 {
-    let connections = Connections::new(connections_max());
+    let connections = Connections::new(connections_max);
     let graceful = GracefulShutdown::new();
     loop {
         tokio::select! {
@@ -153,7 +155,7 @@ async fn run(connection: impl Future, admitted: Admitted, metrics: Arc<Metrics>)
 }
 
 /// How many connections there is room for, by the process's limit on open files.
-fn connections_max() -> usize {
+pub fn connections_max() -> usize {
     let count = descriptors_max().map_or(CONNECTIONS_MAX, connections_for);
     if count < CONNECTIONS_MAX {
         tracing::warn!(

@@ -121,11 +121,13 @@ fn create(
 }
 
 /// Compares the sender with the sanctions lists before the transaction opens, because that takes
-/// long.
+/// long. An account's senders are compared one after another, so that a caller with many does not
+/// fill the queue of all callers.
 fn screen_ahead(asking: Asking, form: CreateSender) -> Option<PreflightFuture> {
     let lists = asking.app.services.lists(asking.caller.scope.mode())?.clone();
     let question = super::screening_question_for_new(&new_sender(form));
     Some(Box::pin(async move {
+        let _turn = asking.permits.screening_turn(asking.caller.scope).await;
         lists.screen_ahead(vec![question]).await;
         Ok(None)
     }))

@@ -39,6 +39,7 @@ fn advance(
     form: AdvanceClock,
 ) -> Result<TestClock, OperationError> {
     let scope = context.scope();
+    clock::lock(context.tx, context.now, scope)?;
     let latest = context.now.business() + form.advance_seconds.0;
     if latest > clock::LAST_MOMENT {
         let message = "The test clock ends on 1 January 9998.";

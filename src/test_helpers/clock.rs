@@ -26,8 +26,18 @@ const ADVANCED_TASKS_MAX: usize = 20_000;
 /// running statement, then 3 s without another.
 const CATCH_UPS_MILLISECONDS: [i64; 3] = [250, 2_000, 20_000];
 
+/// Locks the account's test clock until the transaction ends, and moves `now` to it. Answers how
+/// far it is ahead, in seconds. Two advances at once run one after the other: the second begins
+/// where the first ended.
+pub fn lock(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<i64, StoreError> {
+    keys::rows::lock_account(tx, scope)?;
+    let offset_seconds = keys::rows::clock_offset_seconds(tx, scope)?;
+    now.enter_account(offset_seconds);
+    Ok(offset_seconds)
+}
+
 /// Advances the account's test clock by `seconds`, and leaves `now` at the new time. The caller has
-/// to keep it within [`LAST_MOMENT`].
+/// to [`lock`] the clock before, and to keep it within [`LAST_MOMENT`].
 pub fn advance(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -58,10 +68,7 @@ pub fn catch_up(
     services: &Services,
     scope: Scope,
 ) -> Result<(), StoreError> {
-    // Two advances at once run one after the other: the second begins where the first ended.
-    keys::rows::lock_account(tx, scope)?;
-    let to = keys::rows::clock_offset_seconds(tx, scope)?;
-    now.enter_account(to);
+    let to = lock(tx, now, scope)?;
     // A store with one writer has no such tasks, and looking for them would read all tasks.
     if tx.is_shared() {
         while let Some(behind) = tasks::smallest_clock_offset_below(tx, scope, to)? {

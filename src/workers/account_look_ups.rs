@@ -22,7 +22,7 @@ const ASKED_MAX: usize = 8;
 /// The longest sleep, in case the worker missed a signal.
 const WAIT_MILLISECONDS_MAX: i64 = 1_000;
 
-/// Asks until `stop`. Questions that are under way then are asked again later.
+/// Asks until `stop`. Questions that the stop interrupts are asked again later.
 pub async fn run(
     store: Store,
     services: Arc<Services>,
@@ -91,8 +91,8 @@ async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match services.ports(scope.mode()) {
         Ok(ports) => {
-            // The deadline is before the end of the lease. After that, the question may be asked
-            // again.
+            // The deadline is before the end of the lease, because the question may be asked again
+            // once the lease has ended.
             let deadline = Duration::from_millis(LEASE_MILLISECONDS.unsigned_abs() - 5_000);
             let late = LookedUp::Unanswered { reason: "deadline", retry_after_seconds: None };
             tokio::time::timeout(deadline, ports.accounts.look_up(&claimed.question))

@@ -211,7 +211,7 @@ async fn a_refused_batch_is_asked_one_by_one() {
 
 #[tokio::test]
 async fn a_refused_block_of_receipts_is_read_in_another_way() {
-    let refusals: [(u16, Value); 9] = [
+    let refusals: [(u16, Value); 11] = [
         (404, json!({"message": "not found"})),
         (405, json!("method not allowed")),
         (400, rpc_error(-32602, "bad request")),
@@ -221,6 +221,8 @@ async fn a_refused_block_of_receipts_is_read_in_another_way() {
         (500, rpc_error(-32603, "Internal error")),
         (200, json!({"jsonrpc": "2.0", "id": 1, "result": null})),
         (200, json!({"jsonrpc": "2.0", "id": 1, "result": []})),
+        (200, json!({"jsonrpc": "2.0", "id": 1, "result": [{"status": true}]})),
+        (200, json!("<!doctype html>")),
     ];
     const BLOCK_INFO: &str = "/wallet/gettransactioninfobyblocknum";
     for (status, body) in refusals {

@@ -4,8 +4,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -202,6 +202,61 @@ fn events_are_lines_of_json_and_one_that_nobody_read_comes_again() {
     assert_eq!(line, client.list("/v1/events", "")[2]);
     let both = home.run_plain(&["listen", "--json", "--forward-to", "localhost:1"]);
     assert!(!both.status.success(), "a receiver and lines of JSON");
+}
+
+/// A server that answers its first request with 400 and this body, and each further one with 401.
+/// Returns its address and the lines of the requests.
+fn refuses(body: &'static str) -> (SocketAddr, mpsc::Receiver<String>) {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let (asked, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        let answers = std::iter::once((400, body)).chain(std::iter::repeat((401, "{}")));
+        for (stream, (status, body)) in server.incoming().zip(answers) {
+            let mut reader = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                assert!(reader.read_line(&mut head).unwrap() > 0, "a whole head");
+            }
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 {status} As told\r\ncontent-length: {length}\r\nconnection: close\
+                 \r\n\r\n{body}"
+            );
+            reader.get_mut().write_all(answer.as_bytes()).unwrap();
+            let line = head.lines().next().unwrap().to_owned();
+            if asked.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    (address, lines)
+}
+
+#[test]
+fn only_a_removed_event_makes_a_listener_begin_with_the_oldest() {
+    const CURSOR: &str = "event_01JZ0000000000000000000000";
+    const REMOVED: &str = r#"{"errors":[{"code":"request_query_parameter_invalid","message":
+        "Events may have been missed.","metadata":{"field_name":"starting_after"}}]}"#;
+    const OTHERS: [&str; 4] = [
+        r#"{"errors":[{"code":"request_query_parameter_invalid","message":"No.",
+            "metadata":{"field_name":"wait"}}]}"#,
+        r#"{"errors":[{"code":"request_body_invalid","message":"No."}]}"#,
+        "400 Bad Request",
+        "",
+    ];
+    for body in [REMOVED].into_iter().chain(OTHERS) {
+        let home = Home::new("listen-refused");
+        let state = home.directory.join("place.json");
+        std::fs::write(&state, format!(r#"{{"cursor":"{CURSOR}","undelivered":[]}}"#)).unwrap();
+        let (address, lines) = refuses(body);
+        let mut listener = Running(listen_at(&home, address, "sk_test_none", &[]));
+        assert!(!listener.0.wait().unwrap().success(), "{body}");
+        let lines: Vec<String> = lines.try_iter().collect();
+        let has_cursor: Vec<bool> = lines.iter().map(|line| line.contains(CURSOR)).collect();
+        let wanted: &[bool] = if body == REMOVED { &[true, false] } else { &[true] };
+        assert_eq!(has_cursor, wanted, "{body}: {lines:?}");
+    }
 }
 
 #[test]

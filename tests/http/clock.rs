@@ -1,6 +1,8 @@
 //! The test clock: what falls due on the way runs at its own moment, in this account and no other.
 
-use hundi::kernel::Mode;
+use hundi::kernel::{Mode, Scope};
+use hundi::keys;
+use hundi::test_helpers::clock::LAST_MOMENT;
 use serde_json::{Value, json};
 
 use crate::stage::{self, ADDRESS, Actor, DAY, SETTLES, STEP, faults};
@@ -168,6 +170,53 @@ async fn the_answer_is_the_clock_and_bounds_hold() {
         (again.body.clone(), Some("true"))
     );
     assert_eq!(actor.client.sender().await["created"], start + 100 + 31_536_000 + 7);
+}
+
+/// Two advances that both wait for the account: only one has room before the clock's end.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_advances_at_once_stay_within_the_last_moment() {
+    const LEFT: i64 = 100;
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let other = Actor::new(&server, "default").await;
+    actor.jump_to(&server, 1, LAST_MOMENT - LEFT).await;
+    let store = server.app.state.store.clone();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (locked, is_locked) = tokio::sync::oneshot::channel();
+    let mut locked = Some(locked);
+    let holding = tokio::spawn(async move {
+        store
+            .write(move |tx, _| {
+                keys::rows::lock_account(tx, Scope::new(1, Mode::Test))?;
+                if let Some(locked) = locked.take() {
+                    let _ = locked.send(());
+                    let _ = released.recv();
+                }
+                Ok(())
+            })
+            .await
+            .unwrap();
+    });
+    is_locked.await.unwrap();
+    let advance = async |actor: &Actor| {
+        let body = json!({ "advance_seconds": LEFT * 3 / 4 });
+        actor.client.post("/v1/test_helpers/clock", body).await
+    };
+    let let_go = async {
+        // Time for both to get as far as the lock. Without it the test shows less, but passes.
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        release.send(()).unwrap();
+    };
+    let (one, two, ()) = tokio::join!(advance(&actor), advance(&other), let_go);
+    holding.await.unwrap();
+    let mut statuses = [one.status, two.status];
+    for refused in [one, two].iter().filter(|answer| answer.status == 400) {
+        let error = &refused.json()["errors"][0];
+        assert_eq!(error["code"], "parameter_range_invalid");
+        assert_eq!(error["metadata"]["maximum"], (LEFT / 4).to_string());
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 400]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -450,6 +450,46 @@ async fn a_difference_without_a_row_of_its_own_is_explained_in_its_queue() {
     assert_eq!(again.status, 409, "{}", again.body);
 }
 
+/// If the store fails after some of the ticked rows were decided, the person is told how many were.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_decided_before_the_store_failed_is_told() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let mut senders = Vec::new();
+    for _ in 0..3 {
+        let person = json!({ "name": POSSIBLE_NAME, "type": "individual", "country": "AE" });
+        senders.push(id(&client.post("/v1/senders", person).await.ok()));
+    }
+    let second = AnyId::parse(&senders[1]).unwrap().to_bytes();
+    let change = async |sql: &'static str| {
+        let changed = server
+            .app
+            .state
+            .store
+            .write(move |tx, _| Ok(tx.execute(sql, &[hundi::store::Value::Id(second)])?));
+        assert_eq!(changed.await.unwrap(), 1, "{sql}");
+    };
+    // A row that cannot be read.
+    change("UPDATE senders SET type = 'nobody' WHERE id = ?1").await;
+    let mut browser = signed_in(&server, "operator").await;
+    let path = "/console/queues/reviews?mode=test";
+    let submit = async |browser: &mut Browser<'_>, objects: &[String]| {
+        let mut fields: Vec<(&str, &str)> =
+            objects.iter().map(|object| ("object", object.as_str())).collect();
+        fields.extend([("decision", "approve"), ("reason", "others"), ("back", path)]);
+        browser.submit(path, "/console/decide", &fields).await
+    };
+    let told = submit(&mut browser, &senders).await;
+    assert_eq!(told.status, 409, "{}", told.body);
+    assert!(told.body.contains("1 of 3 were decided"), "{}", told.body);
+    assert!(told.body.contains(&senders[1]), "it names where it stopped: {}", told.body);
+    // Nothing was decided before.
+    assert_eq!(submit(&mut browser, &senders[1..]).await.status, 500);
+    change("UPDATE senders SET type = 'individual' WHERE id = ?1").await;
+    let left = rows(&queue(&mut browser, QueueKind::Reviews, "").await);
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
 /// Where a list ends before everything is shown, the page says so. What is shown of one mode is not
 /// crowded out by the other.
 #[tokio::test(flavor = "multi_thread")]

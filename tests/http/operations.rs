@@ -371,6 +371,13 @@ async fn heads_beyond_the_limits_are_refused() {
         assert!(answer.header("request-id").is_some_and(|id| id.starts_with("request_")), "{what}");
         assert_eq!(answer.header("connection"), Some("close"), "{what}");
     }
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    stream.write_all(b"HEAD /healthz HTTP/1.1\r\nhost: a\r\nx : a\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    let read = tokio::time::timeout(WAIT, stream.read_to_string(&mut answer));
+    read.await.expect("the connection ends").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("\r\n\r\n"), "{answer}");
+    assert!(!answer.contains("content-length: 0"), "it says how long the body would be: {answer}");
     // The head of a second request that arrives with the first one.
     let far_too_many = many.repeat(3);
     for (what, lines, code) in [

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hundi::app_state::AppState;
 use hundi::console::{self, Console};
+use hundi::http::connections::CONNECTIONS_MAX;
 use hundi::http::server;
 use hundi::kernel::DecidedBy;
 use hundi::staff::sign_in::Place;
@@ -33,7 +34,7 @@ impl Viewer {
         let (answering, refusing) = (made.clone(), made);
         let answer = move |request| console::answer(answering.clone(), request);
         let refuse = Arc::new(move |refusal| console::refuse(&refusing, refusal));
-        tokio::spawn(server::serve(listener, stopping, metrics, answer, refuse));
+        tokio::spawn(server::serve(listener, CONNECTIONS_MAX, stopping, metrics, answer, refuse));
         let begun = state.store.write(|tx, now| {
             let by = DecidedBy::default();
             let made = staff::create(tx, now, "asha", Role::Viewer, "no password", &by)?;

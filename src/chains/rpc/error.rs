@@ -71,6 +71,7 @@ impl RpcErrorBody {
                 "block range",
                 "more than",
                 "too large",
+                "too big",
                 "too many results",
                 "response size",
                 "exceeds max results",
@@ -105,7 +106,7 @@ mod tests {
         let classified =
             |code: i64, message: &str| RpcErrorBody { code, message: message.into() }.classified();
         type Is = fn(&NodeError) -> bool;
-        let table: [(i64, &str, Is); 23] = [
+        let table: [(i64, &str, Is); 26] = [
             // A contract's reason, which a stranger wrote.
             (3, "execution reverted: too many requests", |error| {
                 matches!(error, NodeError::Refused(_))
@@ -133,6 +134,14 @@ mod tests {
                 matches!(error, NodeError::TooMuch(_))
             }),
             (-32005, "query returned more than 10000 results", |error| {
+                matches!(error, NodeError::TooMuch(_))
+            }),
+            // The library that reth is built on, Alchemy, and other gateways.
+            (-32008, "Response is too big", |error| matches!(error, NodeError::TooMuch(_))),
+            (-32600, "You can make eth_getLogs requests with up to a 10 block range.", |error| {
+                matches!(error, NodeError::TooMuch(_))
+            }),
+            (-32602, "query block range exceeds server limit, narrow your filter: 1000", |error| {
                 matches!(error, NodeError::TooMuch(_))
             }),
             (-32003, "response too large", |error| matches!(error, NodeError::TooMuch(_))),

@@ -50,6 +50,12 @@ fn prefixed(bytes: impl AsRef<[u8]>) -> String {
     format!("0x{}", crate::kernel::hex::encode(bytes))
 }
 
+/// Reads an answer to a question that can be asked in another way. If it cannot be read, the node
+/// does not rest, because it is asked in the other way at once.
+fn parsed<T: DeserializeOwned>(answer: Answered) -> Result<T, NodeError> {
+    serde_json::from_str(answer?.get()).map_err(|error| NodeError::Garbage(error.to_string()))
+}
+
 /// `None` if the node refused the question, or its answer made no sense: asking again would not
 /// help.
 fn unless_refused<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
@@ -79,13 +85,11 @@ impl RpcNode {
         }
     }
 
+    /// Reads an answer. If it cannot be read, the node rests.
     fn read<T: DeserializeOwned>(&self, answer: Answered) -> Result<T, NodeError> {
-        let raw = answer?;
-        match serde_json::from_str(raw.get()) {
-            Ok(value) => Ok(value),
-            Err(error) => {
-                self.transport.note_result(Err(NodeError::Garbage(error.to_string())), None)
-            }
+        match parsed(answer) {
+            Err(garbage @ NodeError::Garbage(_)) => self.transport.note_result(Err(garbage), None),
+            read => read,
         }
     }
 
@@ -172,7 +176,7 @@ impl RpcNode {
             let questions: Vec<_> = addresses.iter().map(question).collect();
             let answers = unless_refused(self.transport.ask(&questions, true).await)?;
             let is_known = |answer: Answered| -> Result<bool, NodeError> {
-                let number: Option<BigQuantity> = unless_refused(self.read(answer))?;
+                let number: Option<BigQuantity> = unless_refused(parsed(answer))?;
                 Ok(number.is_some_and(|number| !number.is_zero()))
             };
             let answers = answers.unwrap_or_default().into_iter();
@@ -183,7 +187,8 @@ impl RpcNode {
         if self.is_tron {
             for (address, is_known) in addresses.iter().zip(&mut is_known) {
                 let text = format!("41{}", crate::kernel::hex::encode(address));
-                let answer = self.transport.post("/wallet/getaccount", json!({ "address": text }));
+                let question = json!({ "address": text });
+                let answer = self.transport.post("/wallet/getaccount", question, true);
                 let body = unless_refused(answer.await)?;
                 let account = body.and_then(|body| serde_json::from_slice(&body).ok());
                 // An address that was never activated is answered with an empty object.
@@ -251,7 +256,7 @@ impl RpcNode {
             #[serde(default)]
             timestamp: i64,
         }
-        let body = self.transport.post("/walletsolidity/getnowblock", json!({})).await?;
+        let body = self.transport.post("/walletsolidity/getnowblock", json!({}), false).await?;
         match serde_json::from_slice::<SolidBlock>(&body) {
             Ok(solid) => self.transport.note_result(
                 Ok(FinalBlock {
@@ -353,10 +358,13 @@ impl RpcNode {
         if !self.lacks_block_receipts.load(Ordering::Relaxed) {
             let question =
                 RpcQuestion::new("eth_getBlockReceipts", json!([quantity(block.number.0)]));
-            let answer = self.transport.ask(&[question], true).await?.pop();
-            match answer.map(|answer| self.read::<Option<Vec<Receipt>>>(answer)) {
-                Some(Ok(Some(receipts))) if is_whole(&receipts) => return Ok(Some(receipts)),
-                Some(Err(NodeError::MethodMissing(words))) => {
+            let answer = self.transport.ask(&[question], true).await;
+            let answer = answer.map(|mut answers| answers.pop().map(parsed));
+            match answer.and_then(|answer| answer.transpose()) {
+                Ok(Some(Some::<Vec<Receipt>>(receipts))) if is_whole(&receipts) => {
+                    return Ok(Some(receipts));
+                }
+                Err(NodeError::MethodMissing(words)) => {
                     tracing::info!(
                         node = self.label(),
                         words,
@@ -364,12 +372,13 @@ impl RpcNode {
                     );
                     self.lacks_block_receipts.store(true, Ordering::Relaxed);
                 }
-                Some(Err(error)) if !error.is_refusal() => return Err(error),
+                Err(error) if !error.is_refusal() => return Err(error),
                 _ => {}
             }
         }
         if block.transactions.len() > 1 && !self.lacks_block_info.load(Ordering::Relaxed) {
-            match self.transport.post(block_info::PATH, json!({ "num": block.number.0 })).await {
+            let question = json!({ "num": block.number.0 });
+            match self.transport.post(block_info::PATH, question, true).await {
                 Ok(body) => {
                     if let Some(receipts) = block_info::receipts(&body, block)
                         && is_whole(&receipts)
@@ -461,5 +470,66 @@ mod tests {
         let node = node(refuses_one_address, false).await;
         let addresses = [1, 2, 3].map(|byte| AddressBytes::of_20([byte; 20]));
         assert_eq!(node.known_accounts(&addresses).await, Ok(vec![false, false, true]));
+    }
+
+    fn transaction(number: u8) -> Hash {
+        Hash([number; 32])
+    }
+
+    /// What TRON's own interface answers: a block of two transactions, or an activated account.
+    /// `None` for a question over the JSON-RPC.
+    fn over_other_interface(body: &str) -> Option<String> {
+        let asked: Value = serde_json::from_str(body).ok()?;
+        let info = |number: u8| {
+            let id = crate::kernel::hex::encode(transaction(number).0);
+            json!({ "id": id, "blockNumber": asked["num"] })
+        };
+        if asked.get("num").is_some() {
+            return Some(json!([info(1), info(2)]).to_string());
+        }
+        asked.get("address").map(|address| json!({ "address": address }).to_string())
+    }
+
+    /// Its answers over the JSON-RPC are of another type than what was asked for.
+    fn answers_another_type(body: &str) -> (u16, &'static str, String) {
+        if let Some(other) = over_other_interface(body) {
+            return (200, "", other);
+        }
+        let asked: Value = serde_json::from_str(body).unwrap();
+        let answer =
+            |asked: &Value| json!({ "jsonrpc": "2.0", "id": asked["id"], "result": [[1]] });
+        let answers = match &asked {
+            Value::Array(all) => all.iter().map(answer).collect(),
+            one => answer(one),
+        };
+        (200, "", answers.to_string())
+    }
+
+    /// Its answers over the JSON-RPC are no JSON.
+    fn answers_a_page(body: &str) -> (u16, &'static str, String) {
+        (200, "", over_other_interface(body).unwrap_or_else(|| "<!doctype html>".into()))
+    }
+
+    const UNUSABLE: [scripted_gateway::GatewayScript; 2] = [answers_another_type, answers_a_page];
+
+    #[tokio::test]
+    async fn after_an_unusable_block_of_receipts_trons_own_interface_is_asked() {
+        let mut block = super::super::blocks::samples::header(12);
+        block.transactions = vec![transaction(1), transaction(2)];
+        for script in UNUSABLE {
+            let node = node(script, true).await;
+            let receipts = node.receipts_in(&block).await.unwrap().unwrap();
+            let read: Vec<Hash> = receipts.iter().map(|one| one.transaction_hash).collect();
+            assert_eq!(read, block.transactions);
+        }
+    }
+
+    #[tokio::test]
+    async fn after_unusable_balances_trons_own_interface_is_asked() {
+        let addresses = [1, 2, 3].map(|byte| AddressBytes::of_20([byte; 20]));
+        for script in UNUSABLE {
+            let node = node(script, true).await;
+            assert_eq!(node.known_accounts(&addresses).await, Ok(vec![true; 3]));
+        }
     }
 }

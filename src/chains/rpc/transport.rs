@@ -257,17 +257,40 @@ impl Transport {
         Ok(answer.body)
     }
 
-    /// Posts to another path of the node's host, such as TRON's own interface.
-    pub async fn post(&self, path: &str, body: Value) -> Result<bytes::Bytes, NodeError> {
-        if self.resting_for().is_some() {
-            return Err(NodeError::Resting);
-        }
+    /// Posts to another path of the node's host, such as TRON's own interface. If the node refuses
+    /// for a while, this waits for it as [`Transport::ask`] does.
+    pub async fn post(
+        &self,
+        path: &str,
+        body: Value,
+        is_patient: bool,
+    ) -> Result<bytes::Bytes, NodeError> {
+        let begun = self.timer.now();
         let endpoint = self
             .endpoint
             .with_path(path)
             .map_err(|error| NodeError::Unreachable(error.to_string()))?;
-        self.admit(1).await;
-        self.exchange(&endpoint, body.to_string().into_bytes()).await
+        let body = body.to_string().into_bytes();
+        loop {
+            self.await_rest(begun, is_patient).await?;
+            self.admit(1).await;
+            match self.exchange(&endpoint, body.clone()).await {
+                Err(NodeError::Limited(_)) if is_patient => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Waits while the node rests, but not longer than [`PATIENCE`] after `begun`, and only if
+    /// `is_patient`.
+    async fn await_rest(&self, begun: Duration, is_patient: bool) -> Result<(), NodeError> {
+        while let Some(left) = self.resting_for() {
+            if !is_patient || self.timer.now() + left > begun + PATIENCE {
+                return Err(NodeError::Resting);
+            }
+            self.timer.sleep(left).await;
+        }
+        Ok(())
     }
 
     /// Sends some questions in one request. If one of them meets a limit, only the answers before
@@ -369,13 +392,7 @@ impl Transport {
         let begun = self.timer.now();
         let mut answers: Vec<Answered> = Vec::with_capacity(questions.len());
         while answers.len() < questions.len() {
-            if let Some(left) = self.resting_for() {
-                if !is_patient || self.timer.now() + left > begun + PATIENCE {
-                    return Err(NodeError::Resting);
-                }
-                self.timer.sleep(left).await;
-                continue;
-            }
+            self.await_rest(begun, is_patient).await?;
             let unanswered = &questions[answers.len()..];
             let batch_max =
                 if self.takes_batches() { self.batch_max.load(Ordering::Relaxed) } else { 1 };

@@ -115,11 +115,19 @@ pub async fn submit(visit: Visit) -> PageOutcome {
     if objects.is_empty() || objects.len() > OBJECTS_MAX {
         return Err(Failure::told(visit.words.get("decide.nothing_picked")));
     }
-    let (mut refused, mut waits) = (Vec::new(), false);
+    let (mut refused, mut waits, mut done_count) = (Vec::new(), false, 0);
     for object in &objects {
         match carry_out(&visit, object, asked.clone(), by.clone()).await {
-            Ok(outcome) => waits |= four_eyes::is_waiting(&outcome),
-            Err(OperationError::Store(error)) => return Err(error.into()),
+            Ok(outcome) => {
+                waits |= four_eyes::is_waiting(&outcome);
+                done_count += 1;
+            }
+            Err(OperationError::Store(error)) if done_count == 0 => return Err(error.into()),
+            Err(OperationError::Store(error)) => {
+                tracing::error!(%error, "the store failed in the middle of several decisions");
+                refused.push(visit.words.with("decide.failed", [("object", *object)]));
+                break;
+            }
             Err(other) => refused.push(visit.words.refusal(&other.to_string())),
         }
     }
@@ -127,7 +135,7 @@ pub async fn submit(visit: Visit) -> PageOutcome {
         let notice = if waits { "notice.waits_second" } else { "notice.decided" };
         return visit.back_to(&back(&visit), notice);
     }
-    let done = (objects.len() - refused.len()).to_string();
+    let done = done_count.to_string();
     let all = objects.len().to_string();
     let mut text = refused.join("; ");
     if objects.len() > 1 {

@@ -233,7 +233,7 @@ fn headers_of(status: u16, is_post: bool) -> Map<String, Value> {
     let mut names = vec!["Request-Id", "RateLimit", "RateLimit-Policy"];
     match status {
         401 => names = vec!["Request-Id", "WWW-Authenticate"],
-        429 | 503 => names.push("Retry-After"),
+        409 | 429 | 503 => names.push("Retry-After"),
         200 | 400 | 403 | 404 if is_post => names.push("Idempotent-Replayed"),
         _ => {}
     }

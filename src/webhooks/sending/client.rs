@@ -113,7 +113,8 @@ impl ClientInner {
         if let Some(mut connection) = self.pool.take(attempt.url.origin(), &addresses).await {
             match connection.send_request(request(attempt)?, clock).await {
                 Ok(response) => {
-                    let (answer, is_idle) = answer(&mut connection, response, attempt, clock).await;
+                    let (answer, is_idle) =
+                        read_answer(&mut connection, response, attempt, clock).await;
                     self.keep(is_idle, attempt, connection);
                     return Ok(answer);
                 }
@@ -139,7 +140,7 @@ impl ClientInner {
         let mut connection = self.dial(attempt.url, addresses, clock).await?;
         let sent = connection.send_request(request(attempt)?, clock).await;
         let response = sent.map_err(|fault| fault.error)?;
-        let (answer, is_idle) = answer(&mut connection, response, attempt, clock).await;
+        let (answer, is_idle) = read_answer(&mut connection, response, attempt, clock).await;
         self.keep(is_idle, attempt, connection);
         Ok(answer)
     }
@@ -205,7 +206,7 @@ impl ClientInner {
 /// Reads the body of an answer, as far as the limits allow. The second value says whether the whole
 /// answer was read and the connection is idle. An error in the body does not change the result,
 /// because the status alone decides.
-async fn answer(
+async fn read_answer(
     connection: &mut Connection,
     response: Response<Incoming>,
     attempt: &DeliveryAttempt<'_>,
@@ -262,8 +263,8 @@ fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, Delivery
 }
 
 /// Makes text of at most [`EXCERPT_BYTES_MAX`] bytes. Control characters are replaced, except line
-/// breaks and tabs: PostgreSQL stores no text that contains U+0000, and many others take six bytes
-/// in JSON.
+/// breaks and tabs: PostgreSQL stores no text that contains U+0000, and many of the others take six
+/// bytes in JSON.
 fn excerpt(kept: &[u8]) -> String {
     let is_replaced = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
     let mut text = String::from_utf8_lossy(kept).replace(is_replaced, "\u{fffd}");

@@ -420,8 +420,8 @@ async fn an_endless_body_is_left() {
         ("Content-Length: 1000000000000", vec![b'y'; 1024]),
         ("Connection: close", vec![b'y'; 1024]),
         ("Transfer-Encoding: chunked", chunk),
-        // Many chunks of one byte at a time, because a system call for each would take too long on
-        // a busy machine.
+        // Chunks of one byte. Each write has many of them, because a system call for each would
+        // take too long on a busy machine.
         ("Transfer-Encoding: chunked", b"1\r\ny\r\n".repeat(1024)),
     ];
     for (framing, bytes) in bodies {

@@ -158,6 +158,8 @@ impl Resolver {
         }
     }
 
+    /// Decides what an attempt does. With [`ResolveStep::Ask`] the look-up counts as begun, so that
+    /// other attempts wait for it.
     fn step(&self, name: &str, now: Instant) -> ResolveStep {
         let mut names = lock(&self.state.names);
         if let Some((addresses, resolved_at)) = names.good.get(name)

@@ -165,10 +165,10 @@ async fn names_that_failed_share_half_of_the_permits() {
 async fn names_that_resolved_lately_have_permits_of_their_own() {
     let (servers, resolver) = Servers::start();
     let hour = Duration::from_secs(3_600);
-    let works: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
+    let addresses: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
     let alive = numbered("alive", RESOLVING_PROVEN_MAX * 2);
     for name in &alive {
-        resolver.state.learn(name, Some(&works), Instant::now() - hour);
+        resolver.state.learn(name, Some(&addresses), Instant::now() - hour);
     }
     let dead = numbered("dead", RESOLVING_MAX);
     assert_eq!(attempt_all(&resolver, &dead).await, 0);
@@ -186,9 +186,9 @@ async fn names_that_resolved_lately_have_permits_of_their_own() {
 async fn a_name_that_resolved_within_a_day_is_proven_again_some_time_after_it_failed() {
     let (_, resolver) = Servers::start();
     let now = Instant::now();
-    let works: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
+    let addresses: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
     let failed = now + Duration::from_secs(3_600);
-    resolver.state.learn("alive", Some(&works), now);
+    resolver.state.learn("alive", Some(&addresses), now);
     resolver.state.learn("alive", None, failed);
     let moment = Duration::from_millis(1);
     for (at, wanted) in [

@@ -47,7 +47,7 @@ pub enum UrlError {
     /// A backslash, which the WHATWG URL Standard reads as a slash and RFC 3986 does not allow.
     #[error("Write the URL without backslashes.")]
     Backslash,
-    /// A scheme other than https, or http where it is not permitted.
+    /// Another scheme than http and https, or http where it is not permitted.
     #[error(
         "Use an https URL such as https://example.com/webhooks. A test key can use http to the \
          server's own machine, such as http://127.0.0.1:4242/, where the operator allows it."
@@ -320,7 +320,7 @@ const IPV4_REFUSED: [(Ipv4Addr, u32); 17] = [
     (Ipv4Addr::new(255, 255, 255, 255), 32),
 ];
 
-/// The block in which all IPv6 global unicast addresses are that IANA has given out (RFC 3587
+/// The block that contains all IPv6 global unicast addresses that IANA has given out (RFC 3587
 /// section 2 and the IANA registry of IPv6 global unicast assignments). Blocks outside it need no
 /// row in [`IPV6_REFUSED`]: ::/8, the discard prefix 100::/64, local-use NAT64 64:ff9b:1::/48, SRv6
 /// 5f00::/16, unique local fc00::/7 with the metadata address fd00:ec2::254, link-local fe80::/10,

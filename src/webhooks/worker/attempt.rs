@@ -131,8 +131,8 @@ async fn attempt_with_attack(
     }
 }
 
-/// Sends a copy with a wrong signature before the attempt, or, if the attempt succeeds, the same
-/// delivery again after it.
+/// With `Forged`, sends a copy with a wrong signature before the attempt. With `Duplicated`, sends
+/// the same delivery again after the attempt, if the attempt succeeds.
 async fn send_twice(
     client: &WebhookClient,
     target: &DeliveryTarget,
@@ -150,6 +150,7 @@ async fn send_twice(
     (outcome, second)
 }
 
+/// Makes one attempt. With `is_forged` its signature is wrong.
 async fn attempt(
     client: &WebhookClient,
     target: &DeliveryTarget,

@@ -95,8 +95,8 @@ pub(super) struct KnownEndpoint {
     /// belongs to [`Share::Backlog`].
     pub(super) has_backlog: bool,
     /// The due time and identifier of the last delivery of the backlog that was read. The next turn
-    /// continues after it. Until PostgreSQL's index is vacuumed, it keeps entries of deliveries
-    /// that are no longer due, and a turn that began at the first would walk over all of them.
+    /// continues after it. PostgreSQL's index keeps entries of deliveries that are no longer due
+    /// until it is vacuumed. A turn that began at its beginning would walk over all of them.
     pub(super) last_read: Option<(i64, DeliveryId)>,
     /// When a turn reads the backlog from its beginning again, so that what became due in front of
     /// `last_read` meanwhile does not wait for the backlog's end.

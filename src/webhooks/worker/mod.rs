@@ -12,9 +12,9 @@
 //! sequencer of this node.
 //!
 //! A turn takes a delivery in one of two ways. Usually it claims the delivery: the delivery gets a
-//! lease of its own. On PostgreSQL, if the endpoint works, it takes the deliveries of a backlog
-//! under a lease of the endpoint's queue instead, all but the last part (`queue_leases`). Also on
-//! PostgreSQL, the sequencer of this node hands over deliveries that it wrote as claimed
+//! lease of its own. On PostgreSQL, if the endpoint works, the turn takes the deliveries of a
+//! backlog under a lease of the endpoint's queue instead, all but the last part (`queue_leases`).
+//! Also on PostgreSQL, the sequencer of this node hands over deliveries that it wrote as claimed
 //! (`handover`). The worker sends these without a step.
 
 mod attempt;

@@ -91,8 +91,8 @@ impl EndpointReading {
         }
     }
 
-    /// Whether the turn may take deliveries of the endpoint: it asked for some, and the endpoint
-    /// exists and is not another node's.
+    /// Whether the turn may take deliveries of the endpoint: it asked for some, the endpoint exists,
+    /// and no other node has the lease of its queue.
     pub(super) const fn may_take(&self) -> bool {
         self.requested_count > 0 && self.target.is_some() && !self.is_excluded
     }
@@ -101,7 +101,7 @@ impl EndpointReading {
     pub(super) fn has_writes(&self) -> bool {
         let has_step = !matches!(self.lease_step, LeaseStep::Keep(_));
         let has_ended = !self.recorded.is_empty() || !self.expired.is_empty();
-        let has_due = !self.is_under_queue_lease && !self.due.is_empty();
-        has_step || (self.may_take() && (has_ended || has_due || self.is_drained))
+        let has_claims = !self.is_under_queue_lease && !self.due.is_empty();
+        has_step || (self.may_take() && (has_ended || has_claims || self.is_drained))
     }
 }

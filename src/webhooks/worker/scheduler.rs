@@ -96,9 +96,9 @@ impl RunningAttempts {
 pub(super) struct Scheduler {
     pub(super) endpoints: HashMap<EndpointId, KnownEndpoint>,
     /// Endpoints with due deliveries, in the order in which turns take from them. An endpoint that
-    /// no longer has any is removed when its place comes.
+    /// no longer has any is removed when it has come to the front.
     due_endpoints: VecDeque<EndpointId>,
-    /// Endpoints that may begin an attempt, in the order in which they get their turn.
+    /// Endpoints that may begin an attempt, in the order in which they begin one.
     ready_endpoints: VecDeque<EndpointId>,
     /// Endpoints that the next turn for their share reads even if they want no deliveries: their
     /// target is too old, the lease of their queue has to be renewed or released, or the turn that
@@ -338,7 +338,7 @@ impl Scheduler {
         RUNNING_MAX.saturating_sub(self.running.total())
     }
 
-    /// Begins as many attempts as may run. The ready endpoints take turns, with one attempt each.
+    /// Begins as many attempts as may run. The ready endpoints alternate, with one attempt each.
     pub(super) fn begin_attempts(
         &mut self,
         now: Instant,

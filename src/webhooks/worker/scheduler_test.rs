@@ -548,8 +548,8 @@ fn nothing_is_sent_under_a_lease_that_ends_too_soon_or_is_lost() {
     assert_eq!(wakes_at, now + pause);
 }
 
-/// An attempt that was under way when its endpoint was left alone does not change the reason for
-/// that.
+/// The success of an attempt that was under way when the pause began does not remove the reason for
+/// the pause.
 #[test]
 fn a_late_success_does_not_end_the_pause_of_an_endpoint_that_is_left_alone() {
     let now = Instant::now();

@@ -33,7 +33,8 @@ pub(super) struct TurnWrites {
     pub(super) by_endpoint: Vec<EndpointWrites>,
 }
 
-/// Reads what is due at `now_milliseconds` (the store's clock), and writes the result.
+/// Reads what is due at `now_milliseconds` (the store's clock), and writes what follows from that,
+/// after the finished attempts.
 pub(super) async fn run(
     app: Arc<AppState>,
     requests: Vec<TakeRequest>,
