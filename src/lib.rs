@@ -29,11 +29,11 @@ pub mod pauses; // what the operator stopped for now
 pub mod screening; // sanctions lists: readers, matching, hits and decisions about them
 pub mod account_verification; // ports: who holds an account
 pub mod issuers; // who appears on pages and documents
-pub mod services; // settings, sealer and ports, as the one argument of rules
+pub mod services; // settings, sealer and ports: what rules get as one argument
 pub mod staff; // the people who operate: roles, passwords, sessions
 
 pub mod app_state; // what one running process holds
-pub mod background; // the type of a worker, and running one on one node at a time
+pub mod background; // the type of a worker, and how it runs on a single node at a time
 pub mod key_rotation; // a change of the encryption key while the service runs
 pub mod rate_limits; // token buckets
 pub mod chaos; // in test mode: attacks a caller who asks for it, and grades how the caller copes

@@ -36,10 +36,10 @@ pub fn run_task(
         TaskKind::RefundPayerAddress => {
             payer_address::take_effect(tx, now, services, scope, task.object())
         }
-        // `workers/tasks.rs` runs this kind itself, because it runs other tasks through this
-        // function.
+        // `workers/tasks.rs` runs this kind itself, because a catch-up runs other tasks through
+        // this function.
         TaskKind::ClockCatchUp => Ok(()),
-        // The worker keeps it for later: the newer version may run again.
+        // The worker keeps the task for later: the newer version may run again.
         TaskKind::Unknown => Err(StoreError::Broken(
             "only a newer version of the service knows this kind of task".into(),
         )),

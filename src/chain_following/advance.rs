@@ -28,13 +28,13 @@ impl Follower {
         &mut self,
         cursor: &Cursor,
         leading: &NodeHeight<'_>,
-        lead_height: i64,
+        final_to: i64,
         node_heights: &[NodeHeight<'_>],
     ) -> Result<Option<Cursor>, FollowError> {
         let chain = self.chain.clone();
         let lead = leading.node;
         let from = cursor.anchor.height + 1;
-        let to = lead_height.min(cursor.anchor.height + self.blocks_at_once);
+        let to = final_to.min(cursor.anchor.height + self.blocks_at_once);
         let contracts = chain.contracts();
         let range = match lead.range(&contracts, from, to, leading.header.as_ref()).await {
             Ok(Some(range)) => range,
@@ -52,7 +52,7 @@ impl Follower {
             }
         };
         let tokens = chain.token_contracts();
-        let empty = verify::check_range(cursor.anchor, to, &contracts, &tokens, &range)
+        let empty_blocks = verify::check_range(cursor.anchor, to, &contracts, &tokens, &range)
             .map_err(|doubt| self.doubted(lead, doubt))?;
         let ends = [&range.first, &range.last];
         verify::check_times(ends, cursor.block_time, self.latest_time())
@@ -72,7 +72,7 @@ impl Follower {
         let known = if failpoint("trust_empty_answers") {
             self.read_receipts(lead, &our_logs).await?
         } else {
-            match self.cross_check(lead, &others, &contracts, &range, empty, &logs).await? {
+            match self.cross_check(lead, &others, &contracts, &range, empty_blocks, &logs).await? {
                 Some(known) => known,
                 None => return Ok(None),
             }
@@ -86,7 +86,7 @@ impl Follower {
         let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
         verify::check_times(known.headers.values(), earliest, latest)
             .map_err(|doubt| self.doubted(lead, doubt))?;
-        let (movements, sweeps) = self.movements_of(lead, &our_logs, &known, Some(lead_height))?;
+        let (movements, sweeps) = self.movements_of(lead, &our_logs, &known, Some(final_to))?;
         let mut deprecation = None;
         for log in deprecations {
             let has_happened = verify::has_happened(log, known.receipts.get(&log.transaction_hash))
@@ -161,7 +161,7 @@ impl Follower {
     }
 
     /// Checks a range that the lead showed. Asks another node for the same range, and reads some
-    /// blocks without the filter: those of which the filter showed nothing (`empty`), those of
+    /// blocks without the filter: those of which the filter showed nothing (`empty_blocks`), those of
     /// `logs` (which concern our addresses or deprecate the token), those about which two nodes
     /// differ, and a sample of the rest. Answers the headers and receipts that it read; `None` if
     /// the other node refused so many blocks at once.
@@ -171,7 +171,7 @@ impl Follower {
         others: &[&NodeHeight<'_>],
         contracts: &[AddressBytes],
         range: &BlockRange,
-        empty: Vec<i64>,
+        empty_blocks: Vec<i64>,
         logs: &[&Log],
     ) -> Result<Option<BlockData>, FollowError> {
         let (from, to) = (range.first.number.0, range.last.number.0);
@@ -206,7 +206,7 @@ impl Follower {
         }
         let sampled = (from..=to).filter(|number| number % SAMPLE_EVERY_BLOCKS == 0);
         let of_logs = logs.iter().map(|log| log.block_number.0);
-        let numbers: BTreeSet<i64> = empty
+        let numbers: BTreeSet<i64> = empty_blocks
             .into_iter()
             .chain(sampled)
             .chain(of_logs)

@@ -7,8 +7,8 @@ use super::text::{self, ShapedLine, Weight};
 /// The width of the labels' column, in points like every length here.
 pub(super) const LABEL_WIDTH: f32 = 132.0;
 /// Font sizes to try until the table fits the page, and how many lines one value may take at each
-/// size. A longer value ends in an ellipsis; the JSON document has the whole value. The last size
-/// is small enough for the longest values that an advice can have.
+/// size. A longer value ends in an ellipsis; the JSON document has the whole value. With the
+/// last pair the table fits however long the values are.
 pub(super) const TRIALS: [(f32, usize); 7] =
     [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2), (6.5, 1)];
 

@@ -15,8 +15,8 @@ const JOINED_LETTERS_MIN: usize = 5;
 const JOINED_LENGTHS_APART_MAX: usize = 3;
 /// Joined words may have one mistake for each group of this many letters.
 const JOINED_LETTERS_PER_MISTAKE: usize = 6;
-/// Two words of five letters or more that differ by more than a mistake or two still pair if the
-/// `token_similarity` of their keys is at least this.
+/// Two words whose keys have five letters or more, and differ by more than a mistake or two, still
+/// pair if the `token_similarity` of the keys is at least this.
 const ALIKE_MIN: f64 = 0.9;
 /// A name of at least this many letters and spaces may have been cut by a bank's field.
 const CUT_LETTERS_MIN: usize = 18;
@@ -238,8 +238,9 @@ fn inserted(pairs: &mut [(u32, u32)], given_count: usize, listed_count: usize) -
 /// Pairs the last word of a given name, which a bank's field may have cut, with each listed word
 /// that starts with it.
 fn add_cut(given: &[Word], listed: &[Word], pairs: &mut Vec<(f64, f64, u32, u32)>) {
-    let letters = given.iter().map(|word| word.text.len() + 1).sum::<usize>();
-    let Some(last) = given.last().filter(|_| letters > CUT_LETTERS_MIN) else { return };
+    let words_and_spaces = given.iter().map(|word| word.text.len() + 1).sum::<usize>();
+    let length = words_and_spaces.saturating_sub(1);
+    let Some(last) = given.last().filter(|_| length >= CUT_LETTERS_MIN) else { return };
     if last.text.len() < 2 {
         return;
     }

@@ -495,7 +495,7 @@ fn identifiers_of_a_refused_request_do_not_count_as_minted() {
     };
     assert_eq!(first_minted(1, true), None);
     assert_eq!(first_minted(2, false), Some(START_MILLISECONDS));
-    assert_eq!(first_minted(3, true), Some(START_MILLISECONDS), "that of an earlier part stays");
+    assert_eq!(first_minted(3, true), Some(START_MILLISECONDS), "an earlier request's stays");
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::kernel::{Now, StoreError};
 /// How many jobs may wait for a lane. More are refused with 503, because they would wait longer
 /// than clients do.
 pub const QUEUE_JOBS_MAX: usize = 8_192;
-/// Scans of the embedded store that run at the same time, each on a connection of its own. Reads by
-/// key run beside them.
+/// How many scans of the embedded store may run at the same time, each on a connection of its own.
+/// Reads by key run beside them.
 pub const SCAN_READERS_MAX: usize = 8;
 
 /// Runs at the end of a group (`lane.rs`) that wrote outbox rows: the sequencer.
@@ -52,7 +52,7 @@ impl Signals {
             Signal::StatusChanged { id, from, to } => {
                 tracing::info!(transfer = %id, from, to, "a transfer changed its status");
             }
-            // The log names the decision; `hundi decisions` shows what was decided.
+            // The log has only the decision's identifier; `hundi decisions` shows what was decided.
             Signal::Decided { id: Some(id), decision } => {
                 tracing::info!(object = %id, %decision, "the operator decided");
             }
@@ -104,7 +104,7 @@ pub(super) enum Ran {
     Again,
 }
 
-/// One transaction that waits for its turn.
+/// The work of one caller, which waits for a lane.
 pub(super) trait Job: Send {
     /// Runs the work; `Err` means that the store itself failed.
     fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError>;

@@ -7,9 +7,9 @@ use crate::kernel::StoreError;
 /// A key's bits are all in one block, so that a look-up touches one cache line.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
-/// Sixteen bits a key. A new key is looked up in the filters of all closed segments, which have
-/// about a day's keys, so their rates of false positives add up. At 0.1 % each, 100 segments (1.6
-/// million keys) cost a tenth of a read.
+/// Sixteen bits a key. A new key is looked up in the filters of all closed segments, so their rates
+/// of false positives add up. Together these segments have about a day's keys. At 0.1 % each, 100
+/// segments (1.6 million keys) cost a tenth of a read.
 const KEYS_PER_BLOCK: usize = BLOCK_BYTES * 8 / 16;
 /// How many bits a key sets. Nine bits of the key's hash choose each of them.
 const KEY_BITS: u32 = 7;

@@ -20,8 +20,8 @@ use super::key_filter::KeyFilter;
 use crate::kernel::StoreError;
 use crate::values;
 
-/// A segment is closed once it has so many keys; it may have a few more. It then has about 200
-/// pages. So the keys of one commit share some pages, and the keys between two checkpoints of
+/// A segment is closed once it has about so many keys: the count is an estimate. It then has about
+/// 200 pages. So the keys of one commit share some pages, and the keys between two checkpoints of
 /// SQLite share nearly all.
 pub const KEYS_IN_SEGMENT_MAX: usize = 16_384;
 /// Keys that are read at once when a segment is closed.
@@ -203,8 +203,8 @@ fn filter_of(tx: &mut dyn Tx, segment: i64) -> Result<Option<KeyFilter>, StoreEr
         .ok())
 }
 
-/// Removes the filters of segments whose keys are all gone. The newest filter stays, so that no
-/// number of a segment is used again.
+/// Removes the filters of the segments before the oldest one that still has keys. The newest filter
+/// stays, so that no number of a segment is used again.
 pub fn purge(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let oldest = next_with_keys(tx, None)?.unwrap_or(i64::MAX);
     let removed = tx.execute(

@@ -28,8 +28,8 @@ use crate::kernel::{Clock, Now, OperationError, StoreError, system_random};
 
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
-/// How many runs of groups in a row get savepoints, from the second run of a group that had to run
-/// again.
+/// When a group has to run again, that run gets savepoints, and so do the next groups: this many
+/// runs in all.
 const GROUPS_WITH_SAVEPOINTS: u32 = 64;
 
 enum LaneMessage {
@@ -83,7 +83,8 @@ pub(super) struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the database, asks `judge` about it, brings its schema up to date and starts the lane.
+    /// Opens the database, brings its schema up to date and starts the lane. `judge` may refuse the
+    /// database before its schema is changed.
     pub(super) fn open(
         path: &Path,
         clock: &Clock,

@@ -185,10 +185,10 @@ fn statements_shared(index: usize, text: &str) -> Vec<String> {
 /// Further statements of a migration on PostgreSQL, by the migration's number (from 1).
 ///
 /// - The sequence numbers outbox rows. It has no row that transactions would wait for. A
-///   transaction that writes after it has read another's row gets a higher number.
+///   transaction that has read what another one wrote gets higher numbers than that one.
 /// - If each account has one row when `ANALYZE` runs, the planner later expects to find one row by
 ///   `scope` alone, and reads all rows of an account. With `n_distinct = 1` it expects that all
-///   rows have the same `scope`, and uses the object's index.
+///   rows have the same `scope`, and uses the index over the column that a list is filtered by.
 const SHARED_ONLY: &[(usize, &[&str])] = &[
     (
         1,

@@ -297,8 +297,8 @@ pub enum Signal {
 pub enum VisibilityFloor {
     /// The floor is above the identifier that was asked about.
     Passed,
-    /// The floor is this identifier. The store has begun a new view: read the page again, and leave
-    /// out everything at the floor or above.
+    /// The floor is this identifier. The transaction now reads a newer snapshot: read the page
+    /// again, and leave out everything at the floor or above.
     At(u128),
 }
 
@@ -333,8 +333,8 @@ pub trait Tx {
     /// Sends a signal once this transaction has committed.
     fn signal(&mut self, signal: Signal);
     /// Says whether transactions that run now can still commit an object with an identifier below
-    /// `last_id`. Only a transaction that reads may ask: after it has read a page, or to wait for
-    /// earlier transactions (`key_rotation::await_earlier`).
+    /// `last_id`. Only a transaction that writes nothing may ask: after it has read a page, or to
+    /// wait for earlier transactions (`key_rotation::await_earlier`).
     fn visibility_floor(&mut self, _last_id: u128) -> Result<VisibilityFloor, StoreError> {
         Ok(VisibilityFloor::Passed)
     }
@@ -409,8 +409,8 @@ pub struct EachUpdate<'a> {
     /// What follows `SET`. Its parameters, `?1` and so on, are `set_values`.
     pub set: &'a str,
     pub set_values: &'a [Value<'a>],
-    /// The columns that must have the row's values in `keys`: first its identifier, which is an
-    /// `Id`, then the rest.
+    /// The columns that must have the row's values in `keys`: first its identifier, which is a
+    /// [`Value::Id`], then the others.
     pub columns: &'a [&'a str],
 }
 

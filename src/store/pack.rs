@@ -1,7 +1,7 @@
 //! Packs the bodies of stored answers with a dictionary of what answers have in common.
 //!
-//! A write spends most of its time on committing its rows, and without packing the answer would be
-//! most of what it writes for the idempotency key. An answer that is sealed is not packed.
+//! A write spends most of its time on committing its rows. If the answer were not packed, it would
+//! be most of what a write stores for the idempotency key. An answer that is sealed is not packed.
 
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 
@@ -19,7 +19,7 @@ pub fn pack(body: &[u8]) -> Vec<u8> {
     compress_prepend_size_with_dict(body, DICTIONARY)
 }
 
-/// The bytes that were packed. `Err` for bytes that [`pack`] did not make.
+/// The bytes that were packed. `Err` if `packed` is so damaged that it cannot be unpacked.
 pub fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
     let length =
         packed.first_chunk().map_or(usize::MAX, |bytes| u32::from_le_bytes(*bytes) as usize);

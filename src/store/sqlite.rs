@@ -100,8 +100,8 @@ pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Creates the file, if it does not exist, so that only its owner can read it. SQLite gives its
-/// other files the same mode.
+/// Creates the file so that only its owner can read it, or tightens the mode of a file that exists.
+/// SQLite gives its other files the same mode.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -169,7 +169,7 @@ pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Copies a database into a new file, as one consistent view, and makes the copy durable. Writers
+/// Copies a database as it is at one moment into a new file, and makes the copy durable. Writers
 /// continue meanwhile. Fails if `file` exists. A copy that fails later leaves no file.
 pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;

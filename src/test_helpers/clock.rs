@@ -20,7 +20,7 @@ pub const LAST_MOMENT: i64 = 253_339_228_800;
 /// The most tasks that one advance runs at their own moments. The task worker runs the rest right
 /// after the commit, at the new time.
 const ADVANCED_TASKS_MAX: usize = 20_000;
-/// How long after an advance tasks with an older clock are searched for: soon, because most
+/// When tasks with an older clock are searched for, counted from the advance: soon, because most
 /// transactions are short, and again once every earlier transaction must have ended. A node gives
 /// up a transaction after 8 s. PostgreSQL ends that of a silent node after at most 10 s: 7 s for a
 /// running statement, then 3 s without another.
@@ -60,8 +60,8 @@ pub fn advance(
     Ok(())
 }
 
-/// Adjusts tasks that an advance could not see to the account's test clock. Runs those that fell
-/// due meanwhile, and makes the others due earlier. Leaves `now` at the account's time.
+/// Finds the tasks that an advance did not see. Runs those of them that are due by the account's
+/// test clock, and makes the others due earlier. Leaves `now` at the account's time.
 pub fn catch_up(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -94,8 +94,8 @@ fn move_on(
     for _ in 0..ADVANCED_TASKS_MAX {
         let Some(task) = tasks::first_due_of(tx, scope, from_seconds, until)? else { break };
         now.step_to(task.due_milliseconds + from_seconds * 1000);
-        // Catch-ups of earlier advances are dropped, because this function does their work. That of
-        // the advance to `to_seconds` has the new clock, so it is not among these tasks.
+        // Catch-ups of earlier advances are dropped, because this function does their work. Those
+        // of the advance to `to_seconds` have the new clock, so they are not among these tasks.
         if tasks::remove(tx, &task)? && task.kind != TaskKind::ClockCatchUp {
             run_task(tx, now, services, &task)?;
         }

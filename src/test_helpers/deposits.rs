@@ -89,7 +89,7 @@ fn deposit(
             .into());
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
-    // The same letters in another case are more likely a mistake than a wrong token that is meant.
+    // The same letters in another case are probably a mistake, not a wrong token on purpose.
     if asset != found.asset && asset.eq_ignore_ascii_case(&found.asset) {
         let message = format!(
             "asset must be {0} or the name of another token. Write {0} instead of {asset}.",

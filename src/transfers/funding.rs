@@ -158,9 +158,9 @@ fn settle(
 }
 
 /// How a final deposit counts for its transfer. If the transfer no longer accepts money, the
-/// deposit is unmatched. After a cancellation every other deposit is late, also one that comes
-/// while an earlier one is on hold. Otherwise the block's time decides, and not when the deposit
-/// was seen; `expires_at` itself is in time.
+/// deposit is unmatched. If not, it is late after a cancellation, even while an earlier deposit is
+/// on hold. Without a cancellation, the block's time says whether it is late, and not when it was
+/// seen; `expires_at` itself is in time.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
     if !takes_money(transfer.status) {
         return Ok(Classification::Unmatched);
@@ -318,7 +318,7 @@ const UNSETTLED_WAIT_MILLISECONDS: i64 = 1_000;
 const FINAL_VIEW_WAIT_SECONDS_MIN: i64 = 3;
 const FINAL_VIEW_WAIT_SECONDS_MAX: i64 = 60;
 
-/// What is still missing of the amount, in the transfer's asset; zero if nothing is.
+/// What is still missing of [`Transfer::expected`]; zero if nothing is.
 pub fn missing(transfer: &Transfer) -> Result<Money, StoreError> {
     let rest = transfer.expected.minus(transfer.received)?;
     Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })

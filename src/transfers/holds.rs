@@ -222,7 +222,7 @@ pub fn begin_review(
     Ok(true)
 }
 
-/// Holds what a transfer received for the operator's review.
+/// Puts what a transfer received on hold, for the operator's review.
 pub(super) fn hold_for_review(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -242,10 +242,14 @@ pub(super) fn hold_for_review(
 /// Carries out the operator's decision on a review. `late` is the part of the money received that
 /// came late. Answers `false` if the transfer is not under review.
 ///
-/// If the operator refuses, everything goes back. If the operator approves and enough came in time,
-/// the payout begins, and the rest, late money too, is owed back. Instead, the caller has 24 hours
-/// to decide if too little came in time, whatever `policy.underpaid` and `policy.late` say. The
-/// caller also has 24 hours if more than the amount was received and `policy.overpaid` is `hold`.
+/// If the operator refuses, everything goes back. If the operator approves, there are three cases:
+///
+/// - Too little came in time: the caller has 24 hours to decide, whatever `policy.underpaid` and
+///   `policy.late` say.
+/// - Enough came in time, more than `expected` was received, and `policy.overpaid` is `hold`: the
+///   caller has 24 hours to decide.
+/// - Otherwise the payout begins, and what was received above `expected`, late money too, is owed
+///   back.
 ///
 /// A block's time says what came in time, even if the transfer had expired before the money was
 /// seen. Without a review the caller would decide about such money (`funding.rs`); here the

@@ -46,9 +46,9 @@ pub(super) fn fund(
     fund_from(tx, now, services, transfer, LedgerAccount::Available, RefundReason::Overpaid)
 }
 
-/// Begins the payout with the money in the ledger account `from`, which is at least the amount. The
-/// excess is refunded for `excess_reason`. It is posted to `hold`, where all money owed back is,
-/// unless it is there already.
+/// Begins the payout. The money received is in the ledger account `from`, and is at least
+/// `expected`. What was received above that is refunded for `excess_reason`. It is posted to
+/// `hold`, where all money owed back is, unless it is there already.
 pub(super) fn fund_from(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -296,13 +296,13 @@ pub fn apply_report(
             payouts::rows::update(tx, payout, PayoutStatus::Processing)
         }
         (PayoutStatus::Processing, BankReport::Settled { unique_transaction_reference }) => {
-            settled(tx, now, services, payout, unique_transaction_reference)
+            apply_settled(tx, now, services, payout, unique_transaction_reference)
         }
         (PayoutStatus::Processing, BankReport::Failed { code, source }) => {
-            failed(tx, now, services, payout, PayoutFailure::new(code, source))
+            apply_failed(tx, now, services, payout, PayoutFailure::new(code, source))
         }
         (PayoutStatus::Settled, BankReport::Returned { code, source }) => {
-            returned(tx, now, services, payout, PayoutFailure::new(code, source))
+            apply_returned(tx, now, services, payout, PayoutFailure::new(code, source))
         }
         // Nothing reports this today: the simulated bank returns only what has settled, and
         // `workers/bank/apply.rs` leaves a real bank's early return to the operator. A rail that is
@@ -314,7 +314,7 @@ pub fn apply_report(
     }
 }
 
-fn settled(
+fn apply_settled(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -343,7 +343,7 @@ fn settled(
     inquire_at(tx, now, services, payout, due)
 }
 
-fn failed(
+fn apply_failed(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -360,7 +360,7 @@ fn failed(
     refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }
 
-fn returned(
+fn apply_returned(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,

@@ -48,7 +48,7 @@ pub fn screen_everybody(
     let payers_asked = PAYERS_MAX as i64 + 1;
     let payers = deposits::rows::payers_of_transfer(tx, scope, transfer.id, payers_asked)?;
     if payers.len() > PAYERS_MAX {
-        is_clear &= !are_too_many_payers(tx, now, services, transfer)?;
+        is_clear &= !screen_payers_count(tx, now, services, transfer)?;
     }
     let payers = payers.into_iter().take(PAYERS_MAX);
     let refund = transfer.refund_address.iter().map(|address| *address.bytes());
@@ -83,7 +83,7 @@ pub(super) fn screen_address(
 /// Keeps a hit which says that more addresses paid for a transfer than are compared. Answers
 /// whether the operator did not clear it. A transfer with a payout takes no more money, so a
 /// clearance covers every address that paid.
-fn are_too_many_payers(
+fn screen_payers_count(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,

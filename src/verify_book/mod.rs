@@ -11,9 +11,9 @@ use crate::{audit, key_rotation, ledger, resources, secrets};
 /// What a check found.
 #[derive(Debug, Default)]
 pub struct BookReport {
-    /// One sentence about each thing that was looked at.
+    /// One line about each thing that was looked at.
     pub summary: Vec<String>,
-    /// One sentence about each fault; empty if the book is sound.
+    /// One line about each fault; empty if the book is sound.
     pub faults: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ const FAULTS_SHOWN_MAX: i64 = 100;
 /// Histories that one query reads.
 const ROWS_AT_ONCE: i64 = 1_000;
 
-/// Verifies a database, beside a running server too: it reads one consistent view.
+/// Verifies a database as it is at one moment. A server may run beside this.
 pub fn run(database: &Database) -> Result<BookReport, StoreError> {
     database.examine(examine)
 }

@@ -203,8 +203,8 @@ pub struct WebhookDeliveryView {
     pub attempts: Vec<AttemptView>,
     /// When the next attempt is due, in Unix seconds; null where none is. A test clock does not
     /// move it. A time that is past says that the attempt waits for its turn, or is under way.
-    /// While one is under way, the time can also be that of another one, which begins if this one
-    /// gives no result.
+    /// During an attempt, the time can also be that of the attempt after it, which begins if the
+    /// present one gives no result.
     pub next_attempt_at: Option<i64>,
     pub created: i64,
     pub livemode: bool,

@@ -320,7 +320,7 @@ pub fn write_attempts(
             health = if attempt.is_success {
                 EndpointHealth::default()
             } else {
-                health.failed(attempt.attempted_milliseconds)
+                health.with_failure(attempt.attempted_milliseconds)
             };
             if follow(tx, now, queue.scope, endpoint_id, before, health)? == HealthChange::Disabled
             {

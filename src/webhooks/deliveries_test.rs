@@ -104,6 +104,7 @@ fn the_worker_is_told_the_first_endpoints_by_name() {
     assert_eq!(told_of(NAMED_MAX + 1), (NAMED_MAX, true));
 }
 
+/// When the endpoint's queue is due.
 fn due_at(tx: &mut dyn Tx, endpoint: &Endpoint) -> Option<i64> {
     tx.row(
         "SELECT due_milliseconds FROM webhook_queues WHERE endpoint_id = ?1",
@@ -115,6 +116,7 @@ fn due_at(tx: &mut dyn Tx, endpoint: &Endpoint) -> Option<i64> {
     .unwrap()
 }
 
+/// The types of all events about endpoints, those that still wait in the outbox included.
 fn types(tx: &mut dyn Tx) -> Vec<String> {
     crate::webhooks::sequencer::sequence(
         tx,
@@ -604,7 +606,7 @@ fn a_replay_tells_how_far_it_has_come() {
             let progress = rows::replay_progress(tx, endpoint.id, 10_000).unwrap();
             progress.map(|progress| (progress.done_count, progress.count))
         };
-        let take_all = |tx: &mut dyn Tx| {
+        let succeed_all = |tx: &mut dyn Tx| {
             let taken = "UPDATE webhook_deliveries SET status = 'succeeded', due_milliseconds = \
                          NULL WHERE due_milliseconds IS NOT NULL";
             tx.execute(taken, &[]).unwrap();
@@ -613,7 +615,7 @@ fn a_replay_tells_how_far_it_has_come() {
         let range = Replay::Range { since: 0, until: START, only_failed: false };
         replay(tx, now, &endpoint, range).unwrap();
         assert_eq!(told(tx), Some((0, EVENTS_COUNT)));
-        take_all(tx);
+        succeed_all(tx);
         assert_eq!(told(tx), Some((PART_MAX, EVENTS_COUNT)));
         now.advance_to(START + 1_000);
         emit(tx, now, "transfer.status.funded");
@@ -622,11 +624,11 @@ fn a_replay_tells_how_far_it_has_come() {
         assert_eq!(told(tx), Some((PART_MAX, EVENTS_COUNT + 1)));
         now.advance_to(START + 2_000);
         replay_next_part(tx, now, SCOPE).unwrap();
-        take_all(tx);
+        succeed_all(tx);
         assert_eq!(told(tx), Some((2 * PART_MAX + 1, EVENTS_COUNT + 1)));
         replay_next_part(tx, now, SCOPE).unwrap();
         assert_eq!(told(tx), Some((2 * PART_MAX + 1, EVENTS_COUNT + 1)));
-        take_all(tx);
+        succeed_all(tx);
         assert_eq!(told(tx), Some((EVENTS_COUNT + 1, EVENTS_COUNT + 1)));
         now.advance_to(START + 3_000);
         replay(tx, now, &endpoint, Replay::Event(old)).unwrap();

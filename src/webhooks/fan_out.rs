@@ -123,8 +123,8 @@ impl<'h> Subscribers<'h> {
             offer.room = 0;
             let passage = match endpoint.chaos_key_id {
                 Some(key_id) => {
-                    let (of, linked) = ((key_id, endpoint.id), event.linked.to_string());
-                    chaos::events::passage(tx, now, scope, of, event.id, &linked)?
+                    let (attacked, linked) = ((key_id, endpoint.id), event.linked.to_string());
+                    chaos::events::passage(tx, now, scope, attacked, event.id, &linked)?
                 }
                 None => Passage::Free,
             };

@@ -78,7 +78,7 @@ pub struct EndpointHealth {
 
 impl EndpointHealth {
     /// One more failed attempt, begun at `attempted_milliseconds`.
-    pub fn failed(self, attempted_milliseconds: i64) -> EndpointHealth {
+    pub fn with_failure(self, attempted_milliseconds: i64) -> EndpointHealth {
         let first = self.first_failure_milliseconds.unwrap_or(attempted_milliseconds);
         EndpointHealth {
             first_failure_milliseconds: Some(first.min(attempted_milliseconds)),
@@ -232,7 +232,7 @@ mod tests {
         for (health, elapsed, expected) in rows {
             assert_eq!(health.judged(START + elapsed), expected, "{health:?} {elapsed}");
         }
-        let health = EndpointHealth::default().failed(START + 5).failed(START);
+        let health = EndpointHealth::default().with_failure(START + 5).with_failure(START);
         assert_eq!(
             health,
             EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 2 }

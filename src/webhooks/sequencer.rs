@@ -123,7 +123,7 @@ pub async fn run(
                     Ok(()) => handover.hand_over(),
                     Err(_) => unconfirmed.extend(handover.take_unconfirmed()),
                 }
-                // From here on nothing may be handed over. A worker that is stopping relies on that.
+                // From here on nothing may be handed over: a worker that stops waits for this.
                 drop(sequencing);
                 match sequenced {
                     Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,

@@ -20,7 +20,7 @@ crate::string_enum!(
     ///
     /// - `Pending`: an attempt is to come, or is under way.
     /// - `Succeeded`: the receiver answered that it has the event.
-    /// - `Failed`: the last attempt of the schedule failed, or the event was removed before.
+    /// - `Failed`: the last attempt of the schedule failed, or the event was removed before it.
     /// - `Recorded`: the delivery is only kept for a replay, because the endpoint was disabled or a
     ///   chaos profile withholds the event.
     ///

@@ -26,7 +26,7 @@ const NOTED_STEP_MILLISECONDS_MIN: i64 = 60_000;
 
 /// Name of the stored time, in Unix milliseconds.
 const CLOCK_NOTE: &str = "clock_milliseconds";
-/// Name of the stored uptime of the machine at that moment: the boot's identifier and milliseconds.
+/// Name of the machine's uptime when the time was stored: the boot's identifier and milliseconds.
 const BOOT_NOTE: &str = "clock_boot";
 /// Name of the stored extension of idempotency: by how many seconds stored answers are kept longer,
 /// and until which Unix second that holds.

@@ -35,9 +35,9 @@ const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
 const PURGE_SECONDS: u64 = 60;
 /// The most addresses of one pool that are derived before the thread lets other work run.
 const DERIVED_AT_ONCE: usize = 64;
-/// How long the worker that derives addresses waits when no pool needs more for now, and how long
-/// when indices could not be reserved.
+/// How long the worker that derives addresses waits when no pool needs more for now.
 const DERIVE_PAUSE: Duration = Duration::from_millis(20);
+/// How long it waits instead if indices could not be reserved.
 const RESERVE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Reserves derivation indices in the store for each pool of addresses that needs more. Each pool
@@ -45,13 +45,13 @@ const RESERVE_PAUSE: Duration = Duration::from_secs(1);
 /// if one failed, which is logged.
 pub async fn reserve_addresses(app: &AppState) -> bool {
     let mut is_done = true;
-    for (place, ports) in app.services.all_ports().enumerate() {
+    for (position, ports) in app.services.all_ports().enumerate() {
         if !ports.addresses.needs_indices() {
             continue;
         }
         let services = app.services.clone();
         let reserved = app.store.write(move |tx, _| {
-            let pool = services.all_ports().nth(place).map(|ports| &ports.addresses);
+            let pool = services.all_ports().nth(position).map(|ports| &ports.addresses);
             Ok(pool.map(|pool| pool.reserve(tx)).transpose()?)
         });
         match reserved.await {
@@ -170,8 +170,8 @@ impl Purger {
         Ok(())
     }
 
-    /// Removes some expired rows of each kind. Answers whether there may be more. Each kind has
-    /// transactions of its own, so that none becomes too long.
+    /// Removes expired rows of each kind, of most kinds only some. Answers whether there may be
+    /// more. Each kind has transactions of its own, so that none becomes too long.
     pub async fn run_once(&mut self, app: &AppState) -> bool {
         let rows_max = PURGED_ROWS_MAX;
         let mut is_more =

@@ -17,7 +17,7 @@ const NAMES_AT_ONCE: i64 = 200;
 /// Name of the stored position of the walk: the scope, whether its senders or beneficiaries are
 /// walked, and the last one that is done. Whoever changes [`name_words::words`] changes this name
 /// too, so that another walk begins. It was `name_words_place` before.
-const PLACE: &str = "name_words_place_2";
+const POSITION: &str = "name_words_place_2";
 const DONE: &[u8] = b"done";
 
 /// Walks, a few names at once, until every name has been seen.
@@ -48,15 +48,15 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 /// Stores the words of the next names, and the position after them. Answers whether all names are
 /// done.
 pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
-    let place = meta::read(tx, PLACE)?.unwrap_or_default();
-    if place == DONE {
+    let position = meta::read(tx, POSITION)?.unwrap_or_default();
+    if position == DONE {
         return Ok(true);
     }
     // The code 2 is the scope of account 1 in test mode.
-    let (code, is_sender, after) = read(&place).unwrap_or((2, true, [0; 16]));
+    let (code, is_sender, after) = read(&position).unwrap_or((2, true, [0; 16]));
     let scope = Scope::from_code(code);
     if scope.account_number() > keys::rows::accounts_count(tx)? {
-        meta::write(tx, PLACE, DONE)?;
+        meta::write(tx, POSITION, DONE)?;
         return Ok(true);
     }
     let kind = if is_sender { ObjectKind::Sender } else { ObjectKind::Beneficiary };
@@ -69,7 +69,7 @@ pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
         _ if is_sender => (code, false, [0; 16]),
         _ => (code + 1, true, [0; 16]),
     };
-    meta::write(tx, PLACE, &write(next))?;
+    meta::write(tx, POSITION, &write(next))?;
     Ok(false)
 }
 
@@ -78,8 +78,8 @@ fn write((code, is_sender, after): (i64, bool, [u8; 16])) -> Vec<u8> {
     format!("{code} {} {id}", i64::from(is_sender)).into_bytes()
 }
 
-fn read(place: &[u8]) -> Option<(i64, bool, [u8; 16])> {
-    let text = std::str::from_utf8(place).ok()?;
+fn read(position: &[u8]) -> Option<(i64, bool, [u8; 16])> {
+    let text = std::str::from_utf8(position).ok()?;
     let mut parts = text.split(' ');
     let code = parts.next()?.parse().ok()?;
     let is_sender = parts.next()? == "1";
@@ -92,9 +92,9 @@ mod tests {
     use crate::kernel::Mode;
 
     #[test]
-    fn a_place_reads_as_it_was_written() {
-        let place = (Scope::new(7, Mode::Live).code(), false, [9; 16]);
-        assert_eq!(read(&write(place)), Some(place));
+    fn a_position_reads_as_it_was_written() {
+        let position = (Scope::new(7, Mode::Live).code(), false, [9; 16]);
+        assert_eq!(read(&write(position)), Some(position));
         assert_eq!(read(b""), None);
     }
 }

@@ -25,8 +25,9 @@ use crate::{beneficiaries, senders};
 
 /// How often the files are checked.
 const LOOK_SECONDS: u64 = 60;
-/// How long after this node has a change other nodes may still screen with the earlier lists: until
-/// their next check of the files, and as long again for transactions that they have begun by then.
+/// Once this node has read a change, other nodes may screen with the earlier lists for this long:
+/// until their next check of the files, and as long again for transactions that they have begun by
+/// then.
 const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
 /// Senders or beneficiaries that one transaction screens, so that it never holds the write lane for
 /// long.
@@ -255,7 +256,8 @@ pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 /// Screens everybody in live mode again if the entries changed, or if a walk was interrupted.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
-    // When a node takes this worker over, its own copy may be older than its predecessor's.
+    // When a node takes this worker over, its copy of the lists may be older than that of the node
+    // before.
     reload(&lists, &app.metrics).await;
     let mut walked = None;
     while !is_stopped(&stop) {
@@ -524,7 +526,7 @@ mod tests {
             self.store.write(move |tx, now| Ok(work(tx, now, &services)?)).await.unwrap()
         }
 
-        /// Puts another list in the place of the one there is, and reads it.
+        /// Replaces the list, and reads the new one.
         fn replace(&self, list: &str) -> Reload {
             std::fs::write(self.folder.join("operator.csv"), format!("{HEADER}{list}")).unwrap();
             self.lists.reload_if_changed().unwrap()
@@ -965,7 +967,8 @@ mod tests {
             "the earlier list stays"
         );
         assert!(stage.lists.why_not_live(0).unwrap().contains("screening.ofac_directory"));
-        // All three lists from the fixtures. A list is as old as its file; the UN's gives its date.
+        // All three lists from the fixtures. A list is as old as its file, or as the date that it
+        // gives, if that is earlier.
         let fixtures =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/screening");
         let source = ScreeningSource {

@@ -60,9 +60,9 @@ pub fn run_due(
     Ok(count)
 }
 
-/// Postpones the first due task after a transaction with only this task failed, so that other tasks
-/// do not wait for it. A task's own failure does not fail its transaction, so the task took too
-/// long.
+/// Postpones the first due task, so that other tasks do not wait for it. Called when a transaction
+/// for this task alone has failed. A failure of the task itself does not fail the transaction, so
+/// the task took too long.
 fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
     for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
         tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one \

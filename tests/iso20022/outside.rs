@@ -260,8 +260,8 @@ fn charges_within_a_debit_are_a_line_of_their_own() {
         assert_eq!(units, [10_000, 590], "{charges}");
         assert!(accounts[0].lines[1].end_to_end_id.is_none());
     }
-    // Without charges that explain it, the entry's amount stands, and differs from the payout's. The
-    // line is read whatever the currency of a charge.
+    // Without charges that explain it, the entry's amount stands, and differs from the payout's.
+    // The line is read whatever the currency of a charge.
     for charges in ["", "<Chrgs><Amt Ccy=\"USD\">0.07</Amt></Chrgs>"] {
         let found = reading::read(with(charges).as_bytes()).unwrap();
         let Content::Accounts(accounts) = found.content else { panic!() };

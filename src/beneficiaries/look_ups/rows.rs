@@ -98,7 +98,7 @@ pub fn forget(
     .map(|_| ())
 }
 
-/// Makes those questions due now that would become due by `until_milliseconds`.
+/// Makes the questions that would become due by `until_milliseconds` due at once.
 pub fn release(
     tx: &mut dyn Tx,
     now_milliseconds: i64,

@@ -171,19 +171,19 @@ pub async fn revoke(visit: Visit) -> PageOutcome {
     let Some(ids) = ids.filter(|ids| !ids.is_empty() && ids.len() <= KEYS_MAX) else {
         return Err(Failure::told(visit.words.get("decide.nothing_picked")));
     };
-    let revoked = visit.app.store.write(move |tx, now| {
-        let mut gone = Vec::new();
+    let not_revoked = visit.app.store.write(move |tx, now| {
+        let mut not_revoked = Vec::new();
         for id in &ids {
             if !making::revoke_key_by(tx, now, *id, &by)? {
-                gone.push(id.to_string());
+                not_revoked.push(id.to_string());
             }
         }
-        Ok(gone)
+        Ok(not_revoked)
     });
-    let gone = revoked.await?;
-    if gone.is_empty() {
+    let not_revoked = not_revoked.await?;
+    if not_revoked.is_empty() {
         return visit.back_to(&decide::back(&visit), "notice.key_revoked");
     }
-    let ids = gone.join(", ");
+    let ids = not_revoked.join(", ");
     Err(Failure::told(visit.words.with("keys.not_revoked", [("ids", ids.as_str())])))
 }

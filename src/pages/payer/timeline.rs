@@ -40,7 +40,9 @@ impl PageFacts<'_> {
         };
         let counted = || {
             self.deposits.iter().filter(|deposit| {
-                deposit.asset == transfer.asset && deposit.status != DepositStatus::Failed
+                deposit.asset == transfer.asset
+                    && deposit.status != DepositStatus::Failed
+                    && deposit.classification != Some(Classification::Unmatched)
             })
         };
         let seen_at = counted().map(|deposit| deposit.created).min();

@@ -98,14 +98,14 @@ pub(super) struct DatabaseSeen {
     /// The last mark that this node wrote and that was acknowledged. Before the first, only its
     /// epoch is known, as it was read. A mark that was only read may never have reached a standby.
     mark: Mark,
-    /// The log of the highest timeline goes beyond this position, by the commits that this node
-    /// acknowledged. Only [`Fence::seen`] fills it in.
+    /// The highest position of a commit that this node acknowledged on the highest timeline. The
+    /// log goes beyond it. Only [`Fence::seen`] fills it in.
     acknowledged: i64,
 }
 
 impl DatabaseSeen {
-    /// Whether the operator has resumed since. Then what a server was asked before is outdated; the
-    /// next look judges that server.
+    /// Whether the operator has resumed since this was seen. Then what a server answered before is
+    /// outdated; its next answer is judged.
     fn predates_a_resume(&self, state: &FenceState) -> bool {
         self.position.is_some() && self.mark.epoch < state.seen.mark.epoch
     }
@@ -234,11 +234,12 @@ impl Fence {
             return Ok((self.generation(), Vec::new()));
         }
         self.halt_if_marked_lost(&mut state, mark);
-        let is_same = before.position.is_some_and(|known| known.timeline == position.timeline);
+        let is_same_timeline =
+            before.position.is_some_and(|known| known.timeline == position.timeline);
         let flushed_before = before.position.map_or(0, |known| known.flushed);
         let is_behind =
             position.inserted < flushed_before || position.inserted <= before.acknowledged;
-        if is_same && is_behind {
+        if is_same_timeline && is_behind {
             halt(&mut state, "its log is behind what this node has seen");
         } else if mark.is_below(before.mark) {
             halt(&mut state, "its mark is behind the one that this node wrote");
@@ -348,7 +349,7 @@ impl Fence {
     }
 
     /// Notes a mark that this node has written.
-    pub(super) fn marked(&self, mark: Mark) {
+    pub(super) fn note_mark(&self, mark: Mark) {
         let mut state = self.lock();
         if state.seen.mark.is_below(mark) {
             state.seen.mark = mark;
@@ -421,7 +422,7 @@ mod tests {
         admit(&fence, at(3, 200), mark(6)).unwrap();
         // One connection asked its server before another one raised what the node has seen.
         let before = fence.seen();
-        fence.marked(mark(8));
+        fence.note_mark(mark(8));
         fence.admit(before, at(3, 200), mark(7)).unwrap();
         assert!(fence.halted().is_none());
         admit(&fence, at(3, 200), mark(7)).unwrap();
@@ -503,7 +504,7 @@ mod tests {
         // What was only read may never have reached a standby.
         admit(&finder, at(1, 200), mark(4)).unwrap();
         assert!(finder.halted().is_none());
-        finder.marked(mark(6));
+        finder.note_mark(mark(6));
         admit(&finder, at(1, 200), mark(5)).unwrap();
         let told = finder.loss_to_tell(mark(5)).unwrap();
         assert_eq!(told.to_text(), "0:5:lost");

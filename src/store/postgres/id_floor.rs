@@ -9,8 +9,8 @@
 //!   ([`ANNOUNCE_WRITER`]). The lock's key is the database's time before the lock is taken. The
 //!   same statement answers the time afterwards, and the times in the transaction's identifiers are
 //!   not before that.
-//! - A reader lists these locks ([`RUNNING`]) and then begins its view. If the view does not show a
-//!   transaction, there are two cases. Its lock was in the list: then the key bounds its
+//! - A reader lists these locks ([`RUNNING`]) and then takes its snapshot. If the snapshot does not
+//!   show a transaction, there are two cases. Its lock was in the list: then the key bounds its
 //!   identifiers. It had no lock yet when the reader looked: then its identifiers are not below the
 //!   time of that look.
 //!
@@ -42,10 +42,10 @@ const LOCK_CLASS: i64 = 1_752_525_412;
 /// The keys hold times modulo this.
 const KEY_MODULUS: i64 = 1 << 32;
 
-/// If the last identifier of a page is at most this far ahead of the database's clock, and no
-/// transaction was announced before this millisecond and still runs, the page waits until the clock
-/// has passed the identifier. Such an identifier was minted in this millisecond, or by a node that
-/// computed a time slightly ahead.
+/// If the last identifier of a page is at most this far ahead of the database's clock, the page
+/// waits until the clock has passed the identifier, unless a transaction still runs that was
+/// announced in an earlier millisecond than the clock shows. Such an identifier was minted in the
+/// millisecond that the clock shows, or by a node that computed a time slightly ahead.
 pub(super) const WAIT_MILLISECONDS_MAX: i64 = 50;
 
 /// The latest time at which a transaction can have been announced, from the second number of its
@@ -60,7 +60,7 @@ pub(super) const fn first_id(milliseconds: i64) -> u128 {
     InternalId::lowest_at(milliseconds).as_u128()
 }
 
-/// The highest floor that a node has found. It is valid for every view that begins later.
+/// The highest floor that a node has found. It is valid for every snapshot that is taken later.
 #[derive(Default)]
 pub(super) struct IdFloor(Mutex<u128>);
 
@@ -85,8 +85,8 @@ mod tests {
         for look_milliseconds in [1_795_340_000_000_i64, KEY_MODULUS * 400, KEY_MODULUS * 400 - 1] {
             for age in [0, 1, 7_000, KEY_MODULUS - 1] {
                 let announced = look_milliseconds - age;
-                let second = i32::try_from(announced % KEY_MODULUS - KEY_MODULUS / 2).unwrap();
-                let objid = i64::from(second as u32);
+                let number = i32::try_from(announced % KEY_MODULUS - KEY_MODULUS / 2).unwrap();
+                let objid = i64::from(number as u32);
                 assert_eq!(announced_milliseconds_of(objid, look_milliseconds), announced);
             }
         }

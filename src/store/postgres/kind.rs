@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TransactionKind {
     Write,
-    /// One view for all its statements.
+    /// One snapshot for all its statements.
     Read,
-    /// One view for all its statements, for work that takes long.
+    /// One snapshot for all its statements, for work that takes long.
     Examine,
     /// Changes the schema, and waits while other nodes change it.
     Migrate,

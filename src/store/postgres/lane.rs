@@ -28,8 +28,8 @@ use crate::store::jobs::{Job, LaneStats, Ran, ReadJob, Signals};
 /// A connection that was idle for this long is tested before it gets a job, because the server may
 /// have closed it.
 const TRUSTED_MILLISECONDS: u64 = 500;
-/// A job with less time left is refused. It would hardly finish, and if it is cut off, its
-/// connection cannot be used again.
+/// A job with less time left is refused. It would probably not finish in time, and if it is cut
+/// off, its connection cannot be used again.
 const BEGIN_MILLISECONDS_MIN: u64 = 500;
 /// Pauses between attempts to connect, and between runs of a transaction that conflicted.
 const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
@@ -150,7 +150,7 @@ fn latest_begin(end: Instant) -> Instant {
 struct Link<'s> {
     shared: &'s Shared,
     session: Option<PgSession>,
-    /// Kept from job to job, because after an outage no waiting job may have enough time left to
+    /// Kept from job to job: after an outage, each waiting job can have too little time left to
     /// make a whole connection.
     connecting: Option<Connecting>,
     next_attempt: Instant,
@@ -255,7 +255,7 @@ fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
         if ran.is_err() {
             tracing::error!("a read panicked");
         }
-        // Only ends the view: the answer has been sent, and nothing was changed.
+        // Only ends the transaction: the answer has been sent, and nothing was changed.
         tx.roll_back();
     }
 }

@@ -16,9 +16,10 @@ pub(super) enum UpdateForm {
     OneByOne,
 }
 
-/// The form that the server supports. Call this outside a transaction, once the schema is there.
-/// Servers that are not PostgreSQL but speak its protocol may have no `ctid`. In a partitioned
-/// table a `ctid` is unique within one partition only.
+/// The form that the server supports for `webhook_deliveries`, the only table that is updated in
+/// this way. Call this outside a transaction, once the schema is there. Servers that are not
+/// PostgreSQL but speak its protocol may have no `ctid`. In a partitioned table a `ctid` is unique
+/// within one partition only.
 pub(super) fn update_form(session: &mut PgSession, end: Instant) -> Result<UpdateForm, StoreError> {
     match session.statement("SELECT ctid FROM webhook_deliveries", end) {
         Ok(_) => {}

@@ -51,7 +51,8 @@ pub const TRANSACTION_SECONDS_MAX: u64 = 8;
 /// How long the server lets one statement run, except in the two kinds of transaction that set
 /// limits of their own (`kind.rs`).
 const STATEMENT_SECONDS_MAX: u64 = 7;
-/// How long a statement waits for a row that another transaction holds.
+/// How long a statement waits for a row that another transaction holds. Migrations have limits of
+/// their own.
 pub const LOCK_SECONDS_MAX: u64 = 2;
 /// How long the server keeps a transaction of a silent node open. No transaction of a node needs
 /// longer, because it waits for nothing between its statements. This is shorter than a lease, so
@@ -94,8 +95,9 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects, asks `judge` about the database, brings the schema up to date and starts the lanes
-    /// and the watch. The clock that it answers is the database's, in place of [`Clock::System`].
+    /// Connects, brings the schema up to date and starts the lanes and the watch. `judge` may
+    /// refuse the database before its schema is changed. The clock in the answer is the database's,
+    /// in place of [`Clock::System`].
     pub(super) async fn connect(
         url: &PostgresUrl,
         clock: Clock,
@@ -260,7 +262,7 @@ pub(super) fn clock_milliseconds(url: &PostgresUrl) -> Result<i64, StoreError> {
     PgSession::connect(url, soon())?.clock_milliseconds()
 }
 
-/// Runs `work` on one view, on a connection of its own, for up to a day.
+/// Runs `work` on one snapshot, on a connection of its own, for up to a day.
 pub(super) fn examine<T>(
     url: &PostgresUrl,
     work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,

@@ -96,7 +96,7 @@ pub(super) enum Wanted {
 /// One message of an exchange.
 #[derive(Debug)]
 pub(super) enum SessionMessage {
-    /// Begins, ends or marks a transaction.
+    /// Begins or ends a transaction or a savepoint, or rolls back to a savepoint.
     Control(&'static str),
     /// Changes rows.
     Execute {
@@ -155,8 +155,8 @@ impl PgSession {
         }
     }
 
-    /// Whether the connection must not be used any more: it was lost, or the fence has had another
-    /// generation since it admitted it.
+    /// Whether the connection must not be used any more: it was lost, or the fence has another
+    /// generation than when it admitted the server.
     pub(super) fn is_over(&self) -> bool {
         let is_fenced_off = |(fence, admission): &(Arc<Fence>, Admission)| {
             admission.generation != fence.generation()
@@ -239,7 +239,7 @@ impl PgSession {
         }
     }
 
-    /// Asks the server to end a statement that nobody waits for any more, on a thread of its own.
+    /// On a thread of its own, asks the server to end a statement that nobody waits for any more.
     /// Otherwise a commit that waits for a standby would hold its back end for seconds, while the
     /// lane makes a new connection.
     fn cancel(&self) {

@@ -40,7 +40,7 @@ pub(super) struct PgTx<'c> {
     minter: Option<Minter>,
     /// The database's time after a writing transaction was announced, in milliseconds since 1970.
     announced_milliseconds: Option<i64>,
-    /// The floor that the node knew before this view began, and where a higher one is noted.
+    /// The floor that the node knew before the snapshot, and where a higher one is noted.
     floor: Option<(u128, Arc<IdFloor>)>,
     update_form: UpdateForm,
 }
@@ -124,7 +124,7 @@ impl<'c> PgTx<'c> {
         Ok(())
     }
 
-    /// Asks what is announced; answers when that was (the database's time), and the floor.
+    /// Asks which transactions are announced. Answers the database's time then, and the floor.
     fn look_for_floor(&mut self) -> Result<(i64, u128), StoreError> {
         let statement = self
             .session
@@ -141,8 +141,8 @@ impl<'c> PgTx<'c> {
             let mut read = row(read)?;
             let (look_milliseconds, objid) = (read.int()?, read.int_or_null()?);
             let announced = |objid| id_floor::announced_milliseconds_of(objid, look_milliseconds);
-            let own = objid.map_or(look_milliseconds, announced);
-            bound = Some((look_milliseconds, bound.map_or(own, |(_, lowest)| own.min(lowest))));
+            let found = objid.map_or(look_milliseconds, announced);
+            bound = Some((look_milliseconds, bound.map_or(found, |(_, lowest)| found.min(lowest))));
         }
         let (look_milliseconds, lowest) =
             bound.ok_or_else(|| StoreError::Broken("PostgreSQL answered no time".into()))?;
@@ -173,7 +173,7 @@ impl<'c> PgTx<'c> {
         })
     }
 
-    /// Like [`PgTx::send`], with the responses to all messages.
+    /// Like [`PgTx::send`], with the responses to the waiting messages too.
     fn exchange_all(
         &mut self,
         message: SessionMessage,

@@ -106,10 +106,10 @@ impl Watcher {
             match committed {
                 Ok(mark) if mark.is_lost => break,
                 Ok(mark) => {
-                    self.fence.marked(mark);
+                    self.fence.note_mark(mark);
                     break;
                 }
-                // Another node raises it at the same time.
+                // Another node raises the mark at the same time.
                 Err(CommitError::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
                     session.undo(soon());
                 }

@@ -2,9 +2,9 @@
 //! changes nothing.
 //!
 //! A node is asked only if the book has no completed deposit of the transaction. If the book has a
-//! deposit of a movement, and that was not dropped, the book decides, and what the node shows of
-//! this movement is ignored. Of several findings about a transaction, the caller is told the one
-//! whose [`DiagnosisCode`] is listed first.
+//! deposit of a movement, and the deposit was not dropped, the book decides, and what the node
+//! shows of this movement is ignored. Of several findings about a transaction, the caller is told
+//! the one whose [`DiagnosisCode`] is listed first.
 
 pub mod api;
 pub mod message;
@@ -153,7 +153,8 @@ fn late_by(transfer: &Transfer, block_time: Option<i64>) -> Option<i64> {
     block_time.map(|time| time - transfer.expires_at).filter(|seconds| *seconds > 0)
 }
 
-/// What will still be missing once this amount, which is not final yet, counts.
+/// What will still be missing once this amount, which is not final yet, counts. `None` if nothing
+/// will, or if the transfer takes no more money.
 fn short_after(transfer: &Transfer, amount: Money) -> Result<Option<Money>, StoreError> {
     if !funding::takes_money(transfer.status) {
         return Ok(None);
@@ -288,11 +289,12 @@ pub fn judge(
         findings.push(of_deposit(transfer, deposit, contract)?);
     }
     let is_in_book = |movement: &SeenMovement| {
-        let is_it = |deposit: &Deposit| {
+        let is_its_deposit = |deposit: &Deposit| {
             deposit.log_index == movement.log_index
                 && deposit.reason_code != Some(ReasonCode::Dropped)
         };
-        movement.to_address == *transfer.deposit_address.bytes() && deposits.iter().any(is_it)
+        movement.to_address == *transfer.deposit_address.bytes()
+            && deposits.iter().any(is_its_deposit)
     };
     for movement in movements.iter().filter(|movement| !is_in_book(movement)) {
         findings.extend(of_movement(transfer, movement, block, followed_height)?);

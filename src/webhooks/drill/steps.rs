@@ -17,7 +17,7 @@ const NO_ANSWER: u16 = 0;
 /// The name of the first step. There is nothing unusual about its delivery.
 const FIRST: &str = "valid";
 /// The message of a step that failed in the same way as the first one.
-const AS_FIRST: &str = "This failed in the same way as the check valid: correct that one first.";
+const AS_FIRST: &str = "The first check, valid, failed in the same way: correct that one first.";
 /// A type that no event of the service has.
 const UNKNOWN_TYPE: &str = "drill.status.unknown";
 

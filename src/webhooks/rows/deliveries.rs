@@ -168,8 +168,8 @@ impl DueRange<'_> {
 /// What a read of due deliveries found.
 pub struct DueRead {
     pub due: Vec<DueDelivery>,
-    /// The due time and identifier of the last delivery that was read; `None` if the read reached
-    /// the last due one.
+    /// The due time and identifier of the last delivery that was read; `None` if no delivery after
+    /// it is due.
     pub last_read: Option<(i64, DeliveryId)>,
 }
 

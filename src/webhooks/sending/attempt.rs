@@ -219,6 +219,7 @@ impl AttemptClock {
 }
 
 impl AttemptPhase {
+    /// Does the work. Fails with the part's error when the part has to end.
     pub(super) async fn limit<T>(&self, work: impl Future<Output = T>) -> Result<T, DeliveryError> {
         timeout_at(self.ends_at, work).await.map_err(|_| self.error)
     }

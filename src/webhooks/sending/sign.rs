@@ -29,9 +29,9 @@ pub fn secret_text(random: [u8; SECRET_BYTES]) -> String {
 ///
 /// An entry is `v1,` and the base64 of HMAC-SHA256 (RFC 2104) over
 /// `{id}.{timestamp_seconds}.{body}`. The key of a pair's first entry is the secret's whole text.
-/// The key of the second is the bytes that the base64 after `whsec_` stands for. With that key,
-/// docs/guides/webhooks.md and the libraries of Standard Webhooks verify. A secret with no valid
-/// base64 after `whsec_` gets the first entry only.
+/// The key of the second is the bytes that the base64 after `whsec_` stands for;
+/// docs/guides/webhooks.md and the libraries of Standard Webhooks verify with that key. A secret
+/// with no valid base64 after `whsec_` gets the first entry only.
 ///
 /// `id` is the value of `Webhook-Id`, and contains no `.`. `timestamp_seconds` is the value of
 /// `Webhook-Timestamp`, in Unix seconds. It should be the time of this attempt, because receivers

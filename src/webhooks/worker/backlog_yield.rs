@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// begin work for at least as long. So it has half of the time, however busy the others are.
 pub(super) const YIELD_MILLISECONDS_MAX: u64 = 20;
 
-/// How long a backlog still uses small turns after the others last worked, in milliseconds.
+/// For how long the others count as having worked lately, in milliseconds.
 const LATELY_MILLISECONDS: u64 = 1_000;
 
 #[derive(Default)]

@@ -82,7 +82,8 @@ impl DeliveryWorker {
         }
     }
 
-    /// Gives back leases of queues. With `idle_only`, those of endpoints with a running attempt stay.
+    /// Gives back leases of queues. With `idle_only`, those of endpoints with a running attempt
+    /// stay.
     async fn release_queues(&mut self, idle_only: bool) {
         let (endpoint_ids, holder) = (self.scheduler.drain_leases(idle_only), self.app.node_id);
         if endpoint_ids.is_empty() {

@@ -99,7 +99,7 @@ impl Looks {
     }
 
     /// Notes that a look failed. The next one reads everything.
-    pub(super) fn failed(&mut self, now: Instant) {
+    pub(super) fn note_failure(&mut self, now: Instant) {
         self.fully_at = now;
         self.is_woken = true;
     }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(looks.begin(now), i64::MIN, "the first");
         assert!(looks.take(i64::MIN, 60_000, &[], now).is_empty());
         assert_eq!(looks.begin(now), 60_000 - LOOK_OVERLAP_MILLISECONDS);
-        looks.failed(now);
+        looks.note_failure(now);
         assert!(looks.is_woken && looks.begin(now) == i64::MIN);
         assert_eq!(looks.begin(now + Duration::from_secs(LOOK_FULL_SECONDS)), i64::MIN);
     }

@@ -375,7 +375,7 @@ impl DeliveryWorker {
                         ?failure,
                         "cannot look for due webhook deliveries; trying again"
                     );
-                    self.looks.failed(Instant::now());
+                    self.looks.note_failure(Instant::now());
                     self.rest();
                 }
             },

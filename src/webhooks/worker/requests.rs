@@ -91,8 +91,8 @@ impl EndpointReading {
         }
     }
 
-    /// Whether the turn may take deliveries of the endpoint: it asked for some, the endpoint exists,
-    /// and no other node has the lease of its queue.
+    /// Whether the turn may take deliveries of the endpoint: the request asked for some, the
+    /// endpoint exists, and no other node has the lease of its queue.
     pub(super) const fn may_take(&self) -> bool {
         self.requested_count > 0 && self.target.is_some() && !self.is_excluded
     }

@@ -203,8 +203,8 @@ impl ReportedPayment<'_> {
     }
 
     /// Whether a debit is another one than the debit that the journal has noted. `true` if the
-    /// journal has noted no reference. References that cannot be compared count as equal. The same
-    /// entry reference on another day is another debit.
+    /// journal has noted neither a reference nor an entry reference. References that cannot be
+    /// compared count as equal. The same entry reference on another day is another debit.
     fn is_another_debit(&self, tx: &mut dyn Tx, utr: Option<&Utr>) -> Result<bool, StoreError> {
         let before = &self.instruction;
         match (utr, &before.reference) {

@@ -118,7 +118,7 @@ struct Draft {
 }
 
 impl Bank {
-    /// Writes one file of waiting payouts. Answers how many payouts it holds; 0 if none was
+    /// Writes one file of waiting payouts. Answers how many payouts it holds; 0 if no file was
     /// written.
     pub async fn publish(&self, app: &AppState, turn: &mut TurnReport) -> Result<usize, Stopped> {
         self.publish_in(app, &ORDER, None, turn).await
@@ -345,6 +345,7 @@ fn claim(
     let mut sum = Money::zero(amount_max.currency);
     let pauses = pauses::rows::all(tx)?;
     let paused = pauses.iter().filter(|pause| pause.operation == Operation::Payouts);
+    // The numbers of callers' accounts; `None` stands for everybody.
     let paused: Vec<Option<i64>> = paused.map(|pause| pause.account_number).collect();
     if paused.contains(&None) {
         return Ok((None, Vec::new()));

@@ -51,7 +51,7 @@ enum FileHistory {
 }
 
 impl Bank {
-    /// Reads files without writing any, for tests.
+    /// Reads the bank's files, and writes none for the bank; for tests.
     pub async fn receive_only(&mut self, app: &AppState) -> Result<TurnReport, Stopped> {
         let mut turn = TurnReport::default();
         self.receive(app, &mut turn).await?;

@@ -1564,7 +1564,7 @@ class WebhookDelivery(TypedDict):
     attempts: list[WebhookAttempt]
     """Attempts of the delivery, oldest first."""
     next_attempt_at: NotRequired[int | None]
-    """When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. A time that is past says that the attempt waits for its turn, or is under way. While one is under way, the time can also be that of another one, which begins if this one gives no result."""
+    """When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. A time that is past says that the attempt waits for its turn, or is under way. During an attempt, the time can also be that of the attempt after it, which begins if the present one gives no result."""
     created: int
     """When the event happened, in Unix seconds: `created` of the event, so in test mode a time of the test clock. The times of attempts are real."""
     livemode: bool
