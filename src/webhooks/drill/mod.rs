@@ -220,6 +220,8 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
         Ok(None) => return,
         Err(failure) => {
             tracing::warn!(?failure, "a drill could not be claimed; trying again");
+            // The drill is still due: without a pause, the next look would claim it at once.
+            tokio::time::sleep(Duration::from_millis(LOOK_MILLISECONDS)).await;
             return;
         }
     };
