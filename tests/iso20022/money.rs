@@ -453,6 +453,24 @@ async fn no_payment_of_a_file_that_is_refused_as_a_duplicate_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_as_a_duplicate_is_an_alarm_until_the_payment_is_found() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, payout_id, message) = scene.sent("100.00").await;
+    let refused = |name: &str| status(name, &message, "", &refusal(payout_id, &reason("DUPL", "")));
+    assert_eq!(scene.hear(&[refused("S1")]).await.alarms_count, 1);
+    let attention = async |scene: &Scene| scene.attention(payout_id).await.map(|it| it.as_str());
+    assert_eq!(attention(&scene).await, Some("refused_as_duplicate"));
+    assert_eq!(scene.differences().await, [DifferenceKind::OutcomeUnknown]);
+    assert_eq!(scene.hear(&[refused("S2")]).await.alarms_count, 0, "it is told once");
+    assert!(scene.decide(payout_id, OperatorDecision::Resend).await.is_err());
+    let amount = scene.find(payout_id).await.amount;
+    scene.hear(&[notification("N1", &[debit(amount, refs(payout_id, UTR))])]).await;
+    assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Settled);
+    assert_eq!(scene.attention(payout_id).await, None);
+    scene.assert_book();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_reference_settles_one_payout() {
     let mut scene = Scene::new(Vec::new()).await;
     let (_, first, _) = scene.sent("100.00").await;
