@@ -95,8 +95,9 @@ pub fn set_refund_address(
         return Err(declined(any, refused.message));
     }
     if refund.is_held_by_screening {
-        // The hits are about the old address. They must not stay open.
-        hits::decide(tx, now, scope, any, HitDecision::Refused, by)?;
+        // The hits are about the old address. They must not stay open, and a refusal must not hold
+        // the new address, which the operator has not seen yet.
+        hits::withdraw(tx, now, scope, any)?;
     }
     let declaration = AddressDeclaration {
         to_address,

@@ -39,7 +39,40 @@ const YEARS: std::ops::RangeInclusive<i16> = 1850..=2100;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
+/// The words of a date, in small letters.
+fn words(text: &str) -> Vec<String> {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase)
+        .collect()
+}
+
+/// The year that a word of four digits is.
+fn year(word: &str) -> Option<i16> {
+    let year = (word.len() == 4).then(|| word.parse().ok()).flatten();
+    year.filter(|year| YEARS.contains(year))
+}
+
 impl Birth {
+    /// Like [`Birth::parse`], for a list whose author can mend it: `None` also if the text has a
+    /// number that belongs to no date, such as "1963-02-31", of which `parse` reads the year.
+    pub fn parse_whole(text: &str) -> Option<Birth> {
+        let birth = Birth::parse(text)?;
+        let words = words(text);
+        let is_day = |at: usize, word: &str| {
+            let is_before_month =
+                words.get(at + 1).is_some_and(|next| MONTHS.contains(&next.as_str()));
+            is_before_month && word.parse().is_ok_and(|day: u8| (1..=31).contains(&day))
+        };
+        let is_read = |(at, word): (usize, &String)| {
+            year(word).is_some()
+                || is_day(at, word)
+                || word.bytes().all(|byte| byte.is_ascii_alphabetic())
+        };
+        let is_whole = matches!(birth, Birth::Day(_)) || words.iter().enumerate().all(is_read);
+        is_whole.then_some(birth)
+    }
+
     /// Reads "28 Jul 1963", "1963-07-28", "Jul 1963", "1963", "circa 1960", "1958 to 1960". `None`
     /// if there is no year from 1850 to 2100, and for "31 Feb 1963". Of "1963-02-31" only the year
     /// is read.
@@ -48,26 +81,16 @@ impl Birth {
         if let Ok(day) = text.get(..10).unwrap_or(text).parse::<Date>() {
             return YEARS.contains(&day.year()).then_some(Birth::Day(day));
         }
-        let words: Vec<String> = text
-            .split(|letter: char| !letter.is_ascii_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .map(str::to_ascii_lowercase)
-            .collect();
+        let words = words(text);
         let is_guess =
             words.iter().any(|word| matches!(word.as_str(), "circa" | "ca" | "approximately"));
-        let year = |word: &String| {
-            (word.len() == 4)
-                .then(|| word.parse::<i16>().ok())
-                .flatten()
-                .filter(|year| YEARS.contains(year))
-        };
         if let [day, month, last] = words.as_slice()
             && let (Ok(day), Some(month), Some(year)) =
                 (day.parse::<i8>(), MONTHS.iter().position(|name| month == name), year(last))
         {
             return Date::new(year, month as i8 + 1, day).ok().map(Birth::Day);
         }
-        let years: Vec<i16> = words.iter().filter_map(year).collect();
+        let years: Vec<i16> = words.iter().filter_map(|word| year(word)).collect();
         Some(Birth::Years { first: *years.iter().min()?, last: *years.iter().max()?, is_guess })
     }
 

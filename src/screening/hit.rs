@@ -14,7 +14,8 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// The decision about a hit. `Withdrawn`: the lists no longer give this hit.
+    /// The decision about a hit. `Withdrawn`: the lists no longer give this hit, or the refund has
+    /// another address.
     HitDecision { Cleared "cleared", Refused "refused", Withdrawn "withdrawn" }
 );
 

@@ -2,7 +2,7 @@
 //!
 //! One row is one subject and one list entry. It is *open* until it is decided. A clearance holds
 //! while its basis stays the same: the entry's content and what is known of the subject. A refusal
-//! holds until the operator clears it.
+//! holds until the operator clears it, or gives the refund another address.
 //!
 //! Several addresses of one entry may pay for a transfer. Their hits share one row, which shows the
 //! evidence of each. A clearance holds for the addresses that it was given for; one more opens the
@@ -14,12 +14,12 @@ use super::{HITS_MAX, Screening, ScreeningFinding, ScreeningHit, UNREADABLE};
 use crate::kernel::{AnyId, DecidedBy, Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// The `list` of a refusal without any hit, and the `decided_by` if no name was given. The
-/// operator's own list has the same name (`ListName::Own`).
+/// The `list` of a refusal without any hit, and the `decided_by` if no name was given, or if the
+/// operator replaced the address. The operator's own list has the same name (`ListName::Own`).
 pub const OPERATOR: &str = "operator";
 /// The `entry_id` of a refusal without any hit. No entry of the operator's own list may have it.
 pub const DECISION: &str = "decision";
-/// The `decided_by` of a hit that was withdrawn.
+/// The `decided_by` of a hit that the lists no longer give.
 const LISTS: &str = "lists";
 
 /// Stores the hits of a subject, and answers the resulting screening. A hit that the operator
@@ -165,6 +165,24 @@ pub fn decide(
         count += 1;
     }
     Ok(count)
+}
+
+/// Withdraws the hits of a subject that are open or refused, because they are about an address that
+/// it has no longer. A clearance stays, because it holds for its address only.
+pub fn withdraw(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    subject_id: AnyId,
+) -> Result<(), StoreError> {
+    for mut row in rows::of_subject(tx, scope, subject_id)? {
+        if matches!(row.decision, None | Some(HitDecision::Refused)) {
+            (row.decision, row.decided_by, row.decided_at) =
+                (Some(HitDecision::Withdrawn), Some(OPERATOR.to_owned()), Some(now.business()));
+            rows::update(tx, &row)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a subject has hits without a decision.

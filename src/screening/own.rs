@@ -2,7 +2,7 @@
 //! `id,name,aliases,date_of_birth,country,address,note`.
 //!
 //! `aliases` are separated by `;`. `date_of_birth` is `YYYY-MM-DD`, `YYYY` or another form that
-//! [`Birth::parse`] reads. `country` is an ISO 3166-1 alpha-2 code or a name. `address` holds
+//! [`Birth::parse_whole`] reads. `country` is an ISO 3166-1 alpha-2 code or a name. `address` holds
 //! blockchain addresses, separated by `;`. `note` is ignored; it is for the operator. An entry
 //! needs an `id`, and a name, an alias or an address. Entries are compared with persons and
 //! businesses alike. No entry may have the id `decision`.
@@ -74,7 +74,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
         }
         if !field(3).is_empty() {
             entry.births.push(
-                Birth::parse(field(3))
+                Birth::parse_whole(field(3))
                     .ok_or_else(|| fault("date_of_birth must be YYYY-MM-DD or YYYY"))?,
             );
         }

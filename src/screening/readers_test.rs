@@ -173,7 +173,13 @@ fn faults_name_the_file_and_the_line() {
         "there are no entries",
     );
     said(own::read(b"id,name\n1,x\n"), "line 1: the first line must be");
-    said(own::read(text(OWN).replace("1980-05-06", "06/05").as_bytes()), "line 2: date_of_birth");
+    for date in ["06/05", "1963-02-31", "12-05-1980", "1963-02", "5 May 80", "1963 or 3000"] {
+        let list = text(OWN).replace("1980-05-06", date);
+        said(own::read(list.as_bytes()), "line 2: date_of_birth");
+    }
+    for date in ["1980", "6 May 1980", "May 1980", "circa 1980", "1 Jan 1979 to 31 Dec 1981"] {
+        assert!(own::read(text(OWN).replace("1980-05-06", date).as_bytes()).is_ok(), "{date}");
+    }
     said(own::read(text(OWN).replace("United Kingdom", "Atlantis").as_bytes()), "line 4: country");
     said(own::read(text(OWN).replace("United Kingdom", "XX").as_bytes()), "line 4: country");
     said(own::read(text(OWN).replace("own-2", "decision").as_bytes()), "the id decision");

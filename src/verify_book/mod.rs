@@ -34,7 +34,11 @@ pub fn key_fault(
     database: &Database,
     verifiers: &[Verifier],
 ) -> Result<Option<String>, StoreError> {
-    let stored = database.examine(|tx| meta::read(tx, secrets::VERIFIER))?;
+    let stored = database.examine(|tx| match migrate::schema_version(tx)? {
+        // Without a schema there is no table `meta`.
+        0 => Ok(None),
+        _ => meta::read(tx, secrets::VERIFIER),
+    })?;
     let is_wrong = stored
         .is_some_and(|stored| !verifiers.iter().any(|verifier| seal::fits(&stored, verifier)));
     Ok(is_wrong.then(|| "the encryption key is not the one that this database uses now".to_owned()))
@@ -156,4 +160,22 @@ fn check_histories(
     }
     report.summary.push(format!("{count} {table}"));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_database_has_no_key_and_no_sealed_value() {
+        let name = format!("hundi-verify-book-{}.db", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, b"").unwrap();
+        let database = Database::Sqlite(path.clone());
+        let keys = [[7; KEY_BYTES]];
+        let verifiers = keys.map(|key| verifier_of(&key));
+        assert_eq!(key_fault(&database, &verifiers).unwrap(), None);
+        assert!(sealed_values(&database, &keys).unwrap().faults.is_empty());
+        let _ = std::fs::remove_file(&path);
+    }
 }

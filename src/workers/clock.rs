@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::app_state::AppState;
 use crate::background::{Stop, is_stopped};
+use crate::beneficiaries::look_ups;
 use crate::kernel::clock::{BootMoment, SleepMeter};
 use crate::kernel::{Now, OperationError};
 use crate::store::{Signal, Tx, failpoint, idempotency, meta};
@@ -150,6 +151,7 @@ fn note_in(
     if step_milliseconds < 0 {
         tasks::make_all_due_earlier(tx, -step_milliseconds)?;
         webhooks::rows::make_all_due_earlier(tx, -step_milliseconds)?;
+        look_ups::make_all_due_earlier(tx, -step_milliseconds)?;
         tx.signal(Signal::Tasks);
         tx.signal(Signal::Deliveries);
     }
@@ -165,4 +167,33 @@ fn note_in(
         answers_longer = Some((seconds, until));
     }
     Ok(NotedStep { step_milliseconds, answers_longer })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Clock, Mode, Scope};
+    use crate::store::Store;
+    use crate::store::handle::no_epilogue;
+
+    #[tokio::test]
+    async fn look_ups_wait_no_longer_after_the_clock_went_back() {
+        const STEP_MILLISECONDS: i64 = 3_600_000;
+        let folder = std::env::temp_dir().join(format!("hundi-clock-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder.join("clock.db"), Clock::System, no_epilogue).unwrap();
+        let noted = store.write(|tx, now| {
+            let beneficiary_id = now.mint();
+            look_ups::begin(tx, now, Scope::new(1, Mode::Test), beneficiary_id)?;
+            let due = look_ups::next_due_milliseconds(tx)?.unwrap();
+            let ahead = now.instant_milliseconds() + STEP_MILLISECONDS;
+            meta::write(tx, CLOCK_NOTE, ahead.to_string().as_bytes())?;
+            let step = note_in(tx, now, None)?.step_milliseconds;
+            Ok((step, due, look_ups::next_due_milliseconds(tx)?.unwrap()))
+        });
+        let (step, before, after) = noted.await.unwrap();
+        assert_eq!(after - before, step);
+        assert!(step <= -STEP_MILLISECONDS / 2, "{step}");
+        let _ = std::fs::remove_dir_all(&folder);
+    }
 }

@@ -6,7 +6,7 @@ use hundi::chains::address::{AddressBytes, ChainAddress};
 use hundi::chains::{Depth, Movement};
 use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Money, Via};
-use hundi::operator::{OperatorDecision, decide, four_eyes};
+use hundi::operator::{OperatorDecision, decide, four_eyes, set_refund_address};
 use hundi::payouts;
 use hundi::payouts::state::PayoutStatus;
 use hundi::screening::{UNREADABLE, rows};
@@ -269,6 +269,48 @@ async fn one_entry_with_both_addresses_is_cleared_by_one_decision() {
     let said = funded.decide(funded.payout.any(), OperatorDecision::Approve).await;
     assert!(said.contains("screening hits cleared: 1"), "{said}");
     assert_ne!(funded.status().await, PayoutStatus::Hold);
+}
+
+/// The list entry is the same, but the operator has not decided about its other address.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refund_that_goes_to_another_address_of_a_listed_person_has_a_hit_to_decide() {
+    let funded = Funded::new().await;
+    let [payer, refund_to] =
+        [PAYER, REFUND_TO].map(|address| ChainAddress::of_chain("tron", address));
+    funded.desk.write_list(&format!("{NOBODY}2,,,,,{payer};{refund_to},\n"));
+    funded.desk.run_tasks().await;
+    funded.decide(funded.payout.any(), OperatorDecision::Refuse).await;
+    let transfer = funded.transfer;
+    let found = funded.desk.write(move |tx, _, _| Ok(transfers::rows::find(tx, TEST, transfer)?));
+    let refund = found.await.unwrap().unwrap().refund_id.unwrap();
+    let hits = async || {
+        let hits = funded.desk.write(move |tx, _, _| Ok(rows::of_subject(tx, TEST, refund.any())?));
+        let told = hits.await.unwrap().into_iter();
+        told.map(|hit| (hit.evidence, hit.decision)).collect::<Vec<_>>()
+    };
+    let [(first, None)] = &hits().await[..] else { panic!("{:?}", hits().await) };
+    assert!(first.contains(&refund_to.to_string()), "{first}");
+    let send_to = async |address: ChainAddress| {
+        let sent = funded.desk.write(move |tx, now, services| {
+            set_refund_address(tx, now, services, refund, address, &by())
+        });
+        sent.await.unwrap()
+    };
+    // With the hit open, and after the operator has refused it.
+    for is_refused in [false, true] {
+        for address in [payer, refund_to] {
+            if is_refused {
+                funded.decide(refund.any(), OperatorDecision::Refuse).await;
+            }
+            let said = send_to(address).await;
+            assert!(said.contains("`hundi screening hits` shows it"), "{said}");
+            let [(evidence, None)] = &hits().await[..] else { panic!("{:?}", hits().await) };
+            assert!(evidence.contains(&address.to_string()), "{evidence}");
+        }
+    }
+    // What the operator clears for one address holds for no other.
+    let said = funded.decide(refund.any(), OperatorDecision::Approve).await;
+    assert!(said.contains("may be sent") && said.contains("hits cleared: 1"), "{said}");
 }
 
 /// Anybody who knows a deposit address can send many small deposits to it. Each address that paid

@@ -123,9 +123,13 @@ impl Scene {
         (transfer, payout_id, message_id.to_owned())
     }
 
-    pub async fn attention(&self, payout_id: Id<kind::Payout>) -> Option<Attention> {
+    pub async fn journalled(&self, payout_id: Id<kind::Payout>) -> rows::Journalled {
         let find = move |tx: &mut dyn Tx, _: &mut Now| Ok(rows::find(tx, payout_id)?);
-        self.server.app.state.store.write(find).await.unwrap().unwrap().attention
+        self.server.app.state.store.write(find).await.unwrap().unwrap()
+    }
+
+    pub async fn attention(&self, payout_id: Id<kind::Payout>) -> Option<Attention> {
+        self.journalled(payout_id).await.attention
     }
 
     pub async fn decide(
@@ -409,6 +413,60 @@ async fn a_batch_that_is_refused_says_nothing_of_the_payments_beside_it() {
     let failed = scene.find(rtgs).await;
     assert_eq!(failed.status, PayoutStatus::Failed);
     assert_eq!(failed.failure.unwrap().code, FailureCode::ComplianceRejected);
+    scene.assert_book();
+}
+
+/// The first payment may have been made if the bank calls the file a duplicate.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_payment_of_a_file_that_is_refused_as_a_duplicate_is_sent_again() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, of_file, first) = scene.sent("100.00").await;
+    let (_, of_batch, second) = scene.sent("110.00").await;
+    let (_, of_both, third) = scene.sent("120.00").await;
+    let (_, of_own, fourth) = scene.sent("130.00").await;
+    let (_, control, fifth) = scene.sent("140.00").await;
+    let whole = |code: &str| format!("<GrpSts>RJCT</GrpSts>{}", reason(code, ""));
+    let batch = |code: &str, payment: String| {
+        format!("<PmtInfSts>RJCT</PmtInfSts>{}{payment}", reason(code, ""))
+    };
+    let text = "<StsRsnInf><AddtlInf>SEE THE FILE</AddtlInf></StsRsnInf>";
+    let files = [
+        status("S1", &first, &whole("DU01"), &refusal(of_file, "")),
+        status("S2", &second, "", &batch("DUPL", refusal(of_batch, text))),
+        status("S3", &third, "<GrpSts>RJCT</GrpSts>", &batch("AM05", refusal(of_both, ""))),
+        status("S4", &fourth, &whole("DUPL"), &refusal(of_own, &reason("NARR", ""))),
+        status("S5", &fifth, &whole("FF01"), &refusal(control, "")),
+    ];
+    scene.hear(&files).await;
+    for payout_id in [of_file, of_batch, of_both, of_own] {
+        let refused = scene.decide(payout_id, OperatorDecision::Resend).await;
+        assert!(refused.is_err(), "{refused:?}");
+        let payout = scene.find(payout_id).await;
+        assert_eq!(payout.status, PayoutStatus::Processing);
+        assert_eq!(payout.failure.unwrap().code, FailureCode::OutcomeUnknown);
+    }
+    scene.decide(control, OperatorDecision::Resend).await.unwrap();
+    assert_eq!(scene.turn().await.published_count, 1);
+    let told = scene.journalled(of_batch).await.reason;
+    assert_eq!((told.code.as_deref(), told.text.as_deref()), (Some("DUPL"), Some("SEE THE FILE")));
+    scene.assert_book();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_as_a_duplicate_is_an_alarm_until_the_payment_is_found() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, payout_id, message) = scene.sent("100.00").await;
+    let refused = |name: &str| status(name, &message, "", &refusal(payout_id, &reason("DUPL", "")));
+    assert_eq!(scene.hear(&[refused("S1")]).await.alarms_count, 1);
+    let attention = async |scene: &Scene| scene.attention(payout_id).await.map(|it| it.as_str());
+    assert_eq!(attention(&scene).await, Some("refused_as_duplicate"));
+    assert_eq!(scene.differences().await, [DifferenceKind::OutcomeUnknown]);
+    assert_eq!(scene.hear(&[refused("S2")]).await.alarms_count, 0, "it is told once");
+    assert!(scene.decide(payout_id, OperatorDecision::Resend).await.is_err());
+    let amount = scene.find(payout_id).await.amount;
+    scene.hear(&[notification("N1", &[debit(amount, refs(payout_id, UTR))])]).await;
+    assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Settled);
+    assert_eq!(scene.attention(payout_id).await, None);
     scene.assert_book();
 }
 

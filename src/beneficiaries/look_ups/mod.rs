@@ -170,6 +170,14 @@ pub fn next_due_milliseconds(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError>
     rows::next_due_milliseconds(tx)
 }
 
+/// Makes all questions due earlier by `milliseconds`, after the machine's clock was set back by
+/// that much: their due times were computed with the clock ahead.
+pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
+    rows::make_all_due_earlier(tx, milliseconds)?;
+    tx.signal(Signal::LookUps);
+    Ok(())
+}
+
 /// Ends the leases of an earlier run, so that its open questions are asked again at once. A pause
 /// that ends within the time of a lease is cut short too, because a row does not say which of the
 /// two it has. Only for the embedded store, where no other server can still be asking the

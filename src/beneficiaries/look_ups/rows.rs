@@ -98,6 +98,13 @@ pub fn forget(
     .map(|_| ())
 }
 
+/// Makes all questions due earlier by `milliseconds`.
+pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE account_look_ups SET due_milliseconds = due_milliseconds - ?1";
+    tx.execute(sql, values![milliseconds])?;
+    Ok(())
+}
+
 /// Makes the questions that would become due by `until_milliseconds` due at once.
 pub fn release(
     tx: &mut dyn Tx,

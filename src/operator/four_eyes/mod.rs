@@ -229,11 +229,11 @@ impl ApprovalRequest {
             _ => None,
         }
     }
-    /// The identifier in the subject; `None` if the subject is another text, such as a pause, an
-    /// account or a statement. A statement's line and a difference with a chain have an identifier
-    /// ([`ObjectKind::Request`]), but no object.
+    /// The object that the subject names; `None` if the subject is another text, such as a pause,
+    /// an account or a statement. A statement's line and a difference with a chain have an
+    /// identifier ([`ObjectKind::Request`]), but no object.
     pub fn object(&self) -> Option<AnyId> {
-        AnyId::parse(&self.subject)
+        AnyId::parse(&self.subject).filter(|id| id.kind != ObjectKind::Request)
     }
 }
 
@@ -492,4 +492,35 @@ pub fn number_of_account(
             "there is no account {name:?}: `hundi accounts list` shows them"
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_a_page_is_an_object() {
+        let object_of = |subject: &str| {
+            let request = ApprovalRequest {
+                number: 1,
+                subject: subject.to_owned(),
+                word: String::new(),
+                cause: Cause::Amount,
+                status: RequestStatus::Pending,
+                requested_by: 1,
+                requester: String::new(),
+                reason: String::new(),
+                requested_at: 0,
+                decider: None,
+                decided_at: None,
+                asked: String::new(),
+            };
+            request.object()
+        };
+        let refund = AnyId { kind: ObjectKind::Refund, value: 7 };
+        assert_eq!(object_of(&refund.to_string()), Some(refund));
+        let line = AnyId { kind: ObjectKind::Request, value: 7 };
+        assert_eq!(object_of(&line.to_string()), None, "a statement's line");
+        assert_eq!(object_of("payouts"), None);
+    }
 }

@@ -146,7 +146,8 @@ impl Certification {
             (Sign::Credit, false) => "credit",
             (Sign::Credit, true) => "credit that undoes a debit",
         };
-        let paid_id = line.end_to_end_id.filter(|_| line.sign == Sign::Debit);
+        let is_payment = line.sign == Sign::Debit && !line.is_reversal;
+        let paid_id = line.end_to_end_id.filter(|_| is_payment);
         let amount = Some(line.amount);
         let reference =
             self.explain_reference(&line.references, paid_id, amount, Some(account_number));
@@ -383,6 +384,25 @@ mod tests {
         let mut found = Certification::new(FileFormatRef(&Iso20022), table.try_into().unwrap());
         found.explain_file("a.xml", file.as_bytes());
         assert_eq!((found.payments_count(), found.referenced_count()), (2, 2));
+    }
+
+    #[test]
+    fn a_debit_that_undoes_a_credit_is_no_payment() {
+        let ours = EndToEndId::of(crate::kernel::Id::from_u128(7)).to_string();
+        let payment = entry(&ours, "<ClrSysRef>SBIN126166441955</ClrSysRef>");
+        let undone = payment.replace("</CdtDbtInd>", "</CdtDbtInd><RvslInd>true</RvslInd>");
+        for (entry, counts) in [(payment, (1, 1)), (undone, (0, 0))] {
+            let file = format!(
+                "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.02\">\
+                 <BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>N1</MsgId></GrpHdr><Ntfctn><Id>1</Id><Acct>\
+                 <Id><Othr><Id>XXXXXXXXXX5566</Id></Othr></Id></Acct>{entry}</Ntfctn>\
+                 </BkToCstmrDbtCdtNtfctn></Document>"
+            );
+            let profile = BankProfile::try_from(ProfileTable::default()).unwrap();
+            let mut found = Certification::new(FileFormatRef(&Iso20022), profile);
+            let lines = found.explain_file("a.xml", file.as_bytes());
+            assert_eq!((found.payments_count(), found.referenced_count()), counts, "{lines:?}");
+        }
     }
 
     #[test]

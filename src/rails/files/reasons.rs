@@ -94,15 +94,19 @@ pub fn refusal(code: Option<&str>) -> RefusalMeaning {
     }
 }
 
-/// What the refusal of a payment means if its whole file or batch was refused. The payment fails
-/// only for a reason that the beneficiary's bank found, or because of the IFSC.
-pub fn refusal_within_whole(code: Option<&str>) -> RefusalMeaning {
+/// What the refusal of a payment means if its whole file or batch was refused for the reason
+/// `whole`. A payment whose own reason has no code has that of the whole. The payment fails only
+/// for a reason that the beneficiary's bank found, or because of the IFSC. If the whole is a
+/// duplicate, the operator must not send the payment again, whatever other reason it has.
+pub fn refusal_within_whole(code: Option<&str>, whole: Option<&str>) -> RefusalMeaning {
+    let code = code.or(whole);
     match (refusal(code), known(code)) {
         (RefusalMeaning::Failed(..), Some((code, source)))
             if source == BeneficiaryBank || code == IfscInvalid =>
         {
             RefusalMeaning::Failed(code, source)
         }
+        _ if refusal(whole) == RefusalMeaning::Unknown => RefusalMeaning::Unknown,
         (RefusalMeaning::Failed(..), _) => RefusalMeaning::Ours,
         (meaning, _) => meaning,
     }
@@ -144,10 +148,13 @@ mod tests {
         assert_eq!(refusal(Some("ZZZZ")), Failed(TechnicalError, SponsorBank));
         assert_eq!(refusal(None), Failed(TechnicalError, SponsorBank));
         for code in [None, Some("ZZZZ"), Some("AM04"), Some("FRAD")] {
-            assert_eq!(refusal_within_whole(code), Ours, "{code:?}");
+            assert_eq!(refusal_within_whole(code, None), Ours, "{code:?}");
+            assert_eq!(refusal_within_whole(code, Some("FF01")), Ours, "{code:?}");
+            assert_eq!(refusal_within_whole(code, Some("DUPL")), Unknown, "{code:?}");
         }
-        assert_eq!(refusal_within_whole(Some("DUPL")), Unknown);
-        assert_eq!(refusal_within_whole(Some("AC04")), refusal(Some("AC04")));
+        assert_eq!(refusal_within_whole(Some("DUPL"), None), Unknown);
+        assert_eq!(refusal_within_whole(Some("AC04"), None), refusal(Some("AC04")));
+        assert_eq!(refusal_within_whole(None, Some("AC04")), refusal(Some("AC04")));
         assert_eq!(returned(None), (ReturnedByBeneficiaryBank, BeneficiaryBank));
         assert_eq!(
             (status("ACSC"), status("RJCT"), status("ACSP")),

@@ -223,7 +223,7 @@ impl References {
             .filter_map(read)
             .filter(|(utr, _)| utr.as_str().bytes().any(|byte| byte.is_ascii_alphabetic()))
             .collect();
-        let known = all().filter(|candidate| Utr::has_known_form(&candidate.text)).filter_map(read);
+        let known = all().filter_map(read).filter(|(utr, _)| Utr::has_known_form(utr.as_str()));
         let known: Vec<_> = known.collect();
         let fits: Vec<_> = known.iter().filter(|(utr, _)| utr.fits(method)).cloned().collect();
         let mut last = [labelled, fits, known, clearing].into_iter().map(one_of);
@@ -388,6 +388,9 @@ mod tests {
             UtrFinding::One(Utr::parse("S123456789X").unwrap(), AcctSvcrRef)
         );
         assert_eq!(found(&[(AcctSvcrRef, "00112233445566")], &[AcctSvcrRef]), UtrFinding::None);
+        // Small letters make no difference.
+        one(&[(AcctSvcrRef, "sbin126166441955")], "SBIN126166441955", AcctSvcrRef);
+        one(&[(TxId, "sbin126166441955"), (AcctSvcrRef, "S123456789X")], "SBIN126166441955", TxId);
     }
 
     #[test]

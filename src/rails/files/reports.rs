@@ -108,6 +108,17 @@ impl Reason {
     pub fn is_empty(&self) -> bool {
         self.code.is_none() && self.text.is_none()
     }
+    /// This reason, if it has a code. Otherwise the other's code, and the other's text if this
+    /// reason has no text.
+    pub fn or(&self, other: &Reason) -> Reason {
+        match self.code {
+            Some(_) => self.clone(),
+            None => Reason {
+                code: other.code.clone(),
+                text: self.text.clone().or_else(|| other.text.clone()),
+            },
+        }
+    }
     /// Code and text as one text.
     pub fn words(&self) -> Option<String> {
         let said: Vec<&str> =

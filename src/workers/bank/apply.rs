@@ -2,8 +2,9 @@
 //!
 //! A payout settles when its payment is reported with a reference that no other payout has. It
 //! fails when the bank refuses the payment. But if the cause lies with us, the operator decides,
-//! and if the bank calls the payment a duplicate, the outcome is unknown. In a refused file or
-//! batch, a payout fails only for a reason that concerns the beneficiary's bank, account or IFSC.
+//! and if the bank calls the payment a duplicate, the outcome is unknown and the operator is told.
+//! In a refused file or batch, a payment without a reason of its own has the file's or batch's, and
+//! a payout fails only for a reason that concerns the beneficiary's bank, account or IFSC.
 //! Most reports that contradict each other mark the payout for the operator, and so does a refusal
 //! that may be about an earlier file than the newest. If the bank paid a payout that had failed or
 //! come back, its refund is held.
@@ -371,13 +372,11 @@ impl ReportedPayment<'_> {
                 };
                 self.raise_attention(tx, now, attention)
             }
-            (PayoutStatus::Processing, RefusalMeaning::Unknown) => {
-                let before = self.payout.failure.clone();
-                let unknown = BankReport::Unknown;
-                paying::apply_report(tx, now, self.services, &mut self.payout, unknown)?;
-                rows::stop_waiting(tx, self.payout.id, None)?;
-                let is_new = before != self.payout.failure;
-                Ok(if is_new { ReportEffect::Applied } else { ReportEffect::Ignored })
+            // An earlier attention tells the operator more than this refusal.
+            (PayoutStatus::Processing, RefusalMeaning::Unknown)
+                if self.instruction.attention.is_none() =>
+            {
+                self.raise_attention(tx, now, Attention::RefusedAsDuplicate)
             }
             _ => Ok(ReportEffect::Ignored),
         }

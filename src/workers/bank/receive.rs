@@ -17,7 +17,8 @@ use crate::rails::files::format::FileError;
 use crate::rails::files::reasons;
 use crate::rails::files::references::References;
 use crate::rails::files::reports::{
-    AccountReport, Content, Incoming, ReportKind, ReportedStatus, StatusMeaning, StatusReport,
+    AccountReport, Content, Incoming, Reason, RefusalMeaning, ReportKind, ReportedStatus,
+    StatusMeaning, StatusReport,
 };
 use crate::rails::files::rows::{self, Counts, FileStatus, LinePlace};
 use crate::rails::files::values::{EndToEndId, MessageId};
@@ -321,14 +322,9 @@ impl Bank {
         report: StatusReport,
     ) -> Result<Vec<PaymentReport>, Stopped> {
         let mut reports = Vec::new();
-        // Refused files, with the method `None`, and refused batches, with their method.
+        // Refused batches, with their method, and then refused files, with the method `None`.
         let mut refused_wholes = Vec::new();
         let is_refused = |status: &ReportedStatus| status.meaning == Some(StatusMeaning::Refused);
-        if let (Some(original), Some(status)) = (report.original, report.whole)
-            && is_refused(&status)
-        {
-            refused_wholes.push((original, None, status.reason));
-        }
         for (batch, status) in report.batches {
             if let Some((id, method)) = MessageId::of_batch(&batch)
                 && is_refused(&status)
@@ -336,39 +332,54 @@ impl Bank {
                 refused_wholes.push((id, Some(method), status.reason));
             }
         }
-        // The payments in refused files and batches, each with its file and the reason.
-        let mut refused_members = BTreeMap::new();
+        if let (Some(original), Some(status)) = (report.original, report.whole)
+            && is_refused(&status)
+        {
+            refused_wholes.push((original, None, status.reason));
+        }
+        // The payments in refused files and batches, each with its file and the reason. The batch's
+        // reason counts before the file's, unless the file is a duplicate.
+        let mut refused_members: BTreeMap<EndToEndId, (MessageId, Reason)> = BTreeMap::new();
         for (message_id, method, reason) in refused_wholes {
             let find = move |tx: &mut dyn Tx, _: &mut Now| Ok(rows::of_message(tx, message_id)?);
+            let is_duplicate = reasons::refusal(reason.code.as_deref()) == RefusalMeaning::Unknown;
             for instruction in app.store.write(find).await? {
                 if method.is_none_or(|method| method == instruction.method) {
                     refused_members
                         .entry(EndToEndId::of(instruction.payout_id))
+                        .and_modify(|(_, nearer)| {
+                            *nearer =
+                                if is_duplicate { reason.clone() } else { nearer.or(&reason) };
+                        })
                         .or_insert_with(|| (message_id, reason.clone()));
                 }
             }
         }
         for payment in report.payments {
-            let is_whole_refused =
-                payment.end_to_end_id.is_some_and(|id| refused_members.contains_key(&id));
+            let whole = payment.end_to_end_id.and_then(|id| refused_members.get(&id));
             let code = payment.status.reason.code.as_deref();
-            let event = match payment.status.meaning {
-                Some(StatusMeaning::Paid) => ReportedEvent::Paid,
-                Some(StatusMeaning::Refused) if is_whole_refused => {
-                    ReportedEvent::Refused(reasons::refusal_within_whole(code))
+            let mut reason = payment.status.reason.clone();
+            let event = match (payment.status.meaning, whole) {
+                (Some(StatusMeaning::Paid), _) => ReportedEvent::Paid,
+                (Some(StatusMeaning::Refused), Some((_, of_whole))) => {
+                    reason = reason.or(of_whole);
+                    let of_whole = of_whole.code.as_deref();
+                    ReportedEvent::Refused(reasons::refusal_within_whole(code, of_whole))
                 }
-                Some(StatusMeaning::Refused) => ReportedEvent::Refused(reasons::refusal(code)),
-                Some(StatusMeaning::Processing) | None => ReportedEvent::Processing,
+                (Some(StatusMeaning::Refused), None) => {
+                    ReportedEvent::Refused(reasons::refusal(code))
+                }
+                (Some(StatusMeaning::Processing) | None, _) => ReportedEvent::Processing,
             };
             reports.push(PaymentReport {
                 end_to_end_id: payment.end_to_end_id,
                 amount: payment.amount,
                 event,
-                is_whole_refused,
+                is_whole_refused: whole.is_some(),
                 is_booked: false,
                 booked_on: None,
                 message_id: report.original,
-                reason: payment.status.reason,
+                reason,
                 references: payment.references,
                 entry_reference: None,
             });
@@ -382,7 +393,7 @@ impl Bank {
             reports.push(PaymentReport {
                 end_to_end_id: Some(end_to_end_id),
                 amount: None,
-                event: ReportedEvent::Refused(reasons::refusal_within_whole(code)),
+                event: ReportedEvent::Refused(reasons::refusal_within_whole(code, code)),
                 is_whole_refused: true,
                 is_booked: false,
                 booked_on: None,

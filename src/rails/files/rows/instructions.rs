@@ -34,6 +34,7 @@ crate::string_enum!(
         Reversed "reversed",
         FileRefused "file_refused",
         RefusedForUs "refused_for_us",
+        RefusedAsDuplicate "refused_as_duplicate",
         RefusedAfterPaid "refused_after_paid",
         RefusalUnclear "refusal_unclear",
         ReferenceTaken "reference_taken",
@@ -77,6 +78,10 @@ impl Attention {
             Attention::RefusedForUs => {
                 "the bank refused it for a cause on our side: mend it, then `hundi decide PAYOUT \
                  resend` or `fail`"
+            }
+            Attention::RefusedAsDuplicate => {
+                "the bank refused it as a duplicate and may have paid the first: ask the bank, \
+                 then `hundi decide PAYOUT settle` or `fail`"
             }
             Attention::RefusedAfterPaid => {
                 "the bank refuses a payment that it reported as paid: ask the bank"
