@@ -161,8 +161,8 @@ impl Follower {
     }
 
     /// Checks a range that the lead showed. Asks another node for the same range, and reads some
-    /// blocks without the filter: those of which the filter showed nothing (`empty_blocks`), those of
-    /// `logs` (which concern our addresses or deprecate the token), those about which two nodes
+    /// blocks without the filter: those of which the filter showed nothing (`empty_blocks`), those
+    /// of `logs` (which concern our addresses or deprecate the token), those about which two nodes
     /// differ, and a sample of the rest. Answers the headers and receipts that it read; `None` if
     /// the other node refused so many blocks at once.
     pub(super) async fn cross_check(
