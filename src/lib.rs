@@ -12,12 +12,12 @@ pub mod kernel; // identifiers, money, time, statuses, refusals, encryption at r
 pub mod disk; // free space on the file systems that the service writes to
 pub mod tls; // root certificates for every outgoing connection
 pub mod store; // transactions: SQLite, PostgreSQL, idempotency, lists, leases, migrations
-pub mod secrets; // the encryption key's file, and the lock that keeps two servers off one database
+pub mod secrets; // the encryption key's file, and the lock that keeps two servers off one SQLite file
 pub mod tasks; // work that is due later
 pub mod audit; // the hash-chained log of what people and the service did
 pub mod metrics; // every figure that Prometheus reads, each named once
 pub mod outbound; // JSON over HTTP to services that the operator chose
-pub mod ifsc; // the directory of bank branches
+pub mod ifsc; // the list of bank branches
 pub mod name_words; // finding a person by the beginning of any word of the name
 
 pub mod chains; // ports: addresses, reading a chain, what is known of a followed one
@@ -33,7 +33,7 @@ pub mod services; // settings, sealer and ports: what rules get as one argument
 pub mod staff; // the people who operate: roles, passwords, sessions
 
 pub mod app_state; // what one running process holds
-pub mod background; // the type of a worker, and how it runs on a single node at a time
+pub mod background; // the type of a worker, and on which nodes it runs
 pub mod key_rotation; // a change of the encryption key while the service runs
 pub mod rate_limits; // token buckets
 pub mod chaos; // in test mode: attacks a caller who asks for it, and grades how the caller copes

@@ -1,7 +1,7 @@
 //! Text for the payment advice's page: which font shows a character, shaping, and breaking into
 //! lines.
 //!
-//! Latin, Greek, Cyrillic and the nine scripts of India's banknotes are shaped with subset Noto
+//! Latin, Greek, Cyrillic and nine scripts of India are shaped with subset Noto
 //! fonts. Characters that they lack, and characters that could reverse or hide text, show as
 //! U+FFFD, so that nothing is omitted silently.
 
