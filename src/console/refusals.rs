@@ -133,6 +133,7 @@ mod tests {
         "<input type=\"hidden\" name=\"token\" value=\"{}\">",
         "{}={}; Path=/; HttpOnly; SameSite=Lax{}{}",
         "a console page failed",
+        "the store failed in the middle of several decisions",
         "the use of a session could not be written down",
         "an operator signed in",
         "a sign-in did not come to its end",
