@@ -26,8 +26,12 @@ pub const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
-    #[error("the address cannot be read: {0}")]
+    /// The address is not one that can be asked.
+    #[error("{0}")]
     Address(String),
+    /// The name or the value of a header is not allowed in HTTP.
+    #[error("{0}")]
+    Header(String),
     #[error("no answer within {0} ms")]
     Deadline(u128),
     #[error("the answer is longer than {0} bytes")]
@@ -66,18 +70,21 @@ impl OutboundEndpoint {
         header: Option<(&str, SecretString)>,
     ) -> Result<OutboundEndpoint, OutboundError> {
         let fault = |what: &str| OutboundError::Address(what.to_owned());
-        let uri: Uri = address.parse().map_err(|_| fault("write it like https://host/path"))?;
+        let header_fault = |what: &str| OutboundError::Header(what.to_owned());
+        const SHAPE: &str = "this is no address: write it like https://host/path";
+        let uri: Uri = address.parse().map_err(|_| fault(SHAPE))?;
         if !matches!(uri.scheme_str(), Some("http" | "https"))
             || uri.host().is_none_or(str::is_empty)
         {
-            return Err(fault("write it like https://host/path"));
+            return Err(fault(SHAPE));
         }
         let header = header
             .map(|(name, value)| {
                 let name = HeaderName::from_bytes(name.as_bytes())
-                    .map_err(|_| fault("the header's name is not valid"))?;
-                HeaderValue::from_str(value.expose_secret())
-                    .map_err(|_| fault("the header's value has a character that is not allowed"))?;
+                    .map_err(|_| header_fault("the header's name is not valid"))?;
+                HeaderValue::from_str(value.expose_secret()).map_err(|_| {
+                    header_fault("the key has a character that a header cannot hold")
+                })?;
                 Ok((name, value))
             })
             .transpose()?;
@@ -155,11 +162,10 @@ impl OutboundEndpoint {
     /// The same host and header with another path, such as that of a node's second interface.
     pub fn with_path(&self, path: &str) -> Result<OutboundEndpoint, OutboundError> {
         let mut parts = self.uri.clone().into_parts();
-        parts.path_and_query = Some(
-            path.parse().map_err(|_| OutboundError::Address("the path cannot be read".into()))?,
-        );
+        parts.path_and_query =
+            Some(path.parse().map_err(|_| OutboundError::Address("the path is not valid".into()))?);
         let uri = Uri::from_parts(parts)
-            .map_err(|_| OutboundError::Address("the path cannot be read".into()))?;
+            .map_err(|_| OutboundError::Address("the path is not valid".into()))?;
         Ok(OutboundEndpoint { uri, header: self.header.clone() })
     }
 }
@@ -242,7 +248,7 @@ impl Client {
             let name = HeaderName::from_bytes(name.as_bytes());
             let value = HeaderValue::from_str(value);
             let (Ok(name), Ok(value)) = (name, value) else {
-                return Err(OutboundError::Address("a header cannot be read".into()));
+                return Err(OutboundError::Header("a header is not allowed in HTTP".into()));
             };
             request.headers_mut().insert(name, value);
         }

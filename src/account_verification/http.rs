@@ -122,7 +122,9 @@ impl HttpVerifier {
                 let reason = match error {
                     OutboundError::Deadline(_) => "deadline",
                     OutboundError::TooLong(_) => "answer_too_long",
-                    OutboundError::Address(_) | OutboundError::Connection(_) => "connection",
+                    OutboundError::Address(_)
+                    | OutboundError::Header(_)
+                    | OutboundError::Connection(_) => "connection",
                 };
                 return LookedUp::Unanswered { reason, retry_after_seconds: None };
             }

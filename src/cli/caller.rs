@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::config::environment;
 use crate::kernel::system_random;
-use crate::outbound::{Client, HttpAnswer, OutboundEndpoint};
+use crate::outbound::{Client, HttpAnswer, OutboundEndpoint, OutboundError};
 use crate::tls::platform_roots;
 
 /// How long an answer may take, in seconds. If the request asks the service to wait for an event,
@@ -106,7 +106,10 @@ impl ApiCaller {
             &format!("{}{path}", self.base_url),
             Some(("authorization", authorization)),
         )
-        .map_err(|error| format!("{}: {error} ({ADDRESS_HINT})", self.base_url))
+        .map_err(|error| match error {
+            OutboundError::Header(_) => format!("HUNDI_API_KEY: {error}"),
+            error => format!("{}: {error} ({ADDRESS_HINT})", self.base_url),
+        })
     }
 
     /// Sends a GET once. `wait_seconds` is the path's parameter `wait`, or 0.

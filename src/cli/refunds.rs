@@ -75,7 +75,8 @@ enum RefundsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Let a refund be sent that was held because the bank paid its payout after all
+    /// Let a refund be sent that is on hold: the bank first failed or returned the payout, and then
+    /// reported it as paid
     Release {
         /// The refund's ID
         id: String,

@@ -96,21 +96,22 @@ fn judge_host(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
     }
 }
 
-/// What is wrong with a head that hyper refused with this status; `None` if it is not HTTP/1.
+/// What is wrong with a head that hyper refused with this status; `None` if it is not HTTP/1, or
+/// has no header that can be named.
 fn recognise(head: &[u8], status: &[u8]) -> Option<Refusal> {
     let (line, rest) = split_line(head);
     let mut words = line.split(|byte| *byte == b' ');
     let (method, target) = (words.next()?, words.next()?);
     let is_method = (1..=20).contains(&method.len()) && method.iter().all(u8::is_ascii_uppercase);
-    let is_whole = rest.is_some();
+    let is_line_whole = rest.is_some();
     let is_http = match words.next() {
         Some(version) => version.starts_with(b"HTTP/1.") && words.next().is_none(),
-        None => !is_whole,
+        None => !is_line_whole,
     };
     if !is_method || !is_http || !(target.starts_with(b"/") || target.starts_with(b"http")) {
         return None;
     }
-    if target.len() > HEAD_BYTES_MAX || (!is_whole && status != b"400") {
+    if target.len() > HEAD_BYTES_MAX || (!is_line_whole && status != b"400") {
         return Some(target_too_long(target.contains(&b'?')));
     }
     let lines: Vec<(&str, &[u8])> = header_lines(rest.unwrap_or_default());
@@ -139,7 +140,7 @@ fn recognise(head: &[u8], status: &[u8]) -> Option<Refusal> {
     if is_length_broken {
         return refused("Content-Length", "Content-Length must be one whole number of bytes.");
     }
-    if !named("transfer-encoding").is_empty() {
+    if named("transfer-encoding").iter().any(|value| !value.eq_ignore_ascii_case(b"chunked")) {
         return refused("Transfer-Encoding", "Transfer-Encoding can only be chunked.");
     }
     Some(Refusal::new(Code::ParameterValueInvalid, MALFORMED))
@@ -194,8 +195,8 @@ pub struct ErrorShapeStream<S> {
     refuse: Refuse,
     /// What arrived since the last answer, at most [`HEAD_BYTES_PARSED_MAX`].
     head: Vec<u8>,
-    /// Whether an answer was sent already. Then the peer speaks HTTP, and a refused head that is
-    /// not in `head` arrived together with an earlier request.
+    /// Whether an answer was sent already. Then the peer speaks HTTP. If a refused head is not in
+    /// `head`, it arrived before that answer was sent, which emptied `head`.
     has_answered: bool,
     /// What is sent instead of hyper's bytes, and how much of it was sent.
     replacement: Option<(Vec<u8>, usize)>,
@@ -357,6 +358,11 @@ mod tests {
             ),
             ("GET / HTTP/1.1\r\nx : a\r\n\r\n".into(), "400", Some((value, None))),
             ("GET /v1/\u{1}".into(), "400", Some((value, None))),
+            (
+                "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\nx : a\r\n\r\n".into(),
+                "400",
+                Some((value, None)),
+            ),
             ("GET /v1/a?b".into(), "431", Some((max, Some("query")))),
             ("\u{16}\u{3}\u{1}\r\n\r\n".into(), "400", None),
             (long.clone(), "431", None),

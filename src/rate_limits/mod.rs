@@ -87,7 +87,7 @@ impl Bucket {
     /// Adds the tokens of the time that passed, and takes as many whole tokens as there are,
     /// `count` at most. Answers how many it took, and the milliseconds until the next token if it
     /// took none, else 0.
-    pub fn take_many(&mut self, rate: u32, now_milliseconds: i64, count: i64) -> (i64, i64) {
+    pub fn take_up_to(&mut self, rate: u32, now_milliseconds: i64, count: i64) -> (i64, i64) {
         self.fill(rate, now_milliseconds);
         let taken = (self.tokens_milli / 1000).min(count);
         self.tokens_milli -= taken * 1000;
@@ -220,7 +220,8 @@ impl Limiter {
         if rate == 0 {
             return Ok((None, Ok(())));
         }
-        // After its first token, an expensive request takes at most the rest of the burst.
+        // An expensive request, whose first token is taken already, takes at most the rest of the
+        // burst. For one token this changes nothing: the smallest burst is 2.
         let tokens = i64::from(tokens).min(burst(rate) - 1);
         let now_milliseconds = store.clock.milliseconds();
         let mut allowance = if store.is_shared() {
@@ -240,13 +241,13 @@ impl Limiter {
         if allowance.is_allowed {
             return Ok((Some(headers), Ok(())));
         }
-        let count = if taken > 0 {
+        let beginning = if taken > 0 {
             format!("This request counts as {}, which makes more", taken + tokens)
         } else {
             "More".to_owned()
         };
         let message = format!(
-            "{count} than {rate} {name} a second with this API key. Retry after {} s. Send a POST \
+            "{beginning} than {rate} {name} a second with this API key. Retry after {} s. Send a POST \
              again with the same Idempotency-Key.",
             allowance.wait_seconds
         );
@@ -407,12 +408,12 @@ mod tests {
     fn a_bucket_of_a_clock_that_was_far_ahead_fills_from_now_on() {
         let hour = 3_600_000;
         let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: hour };
-        assert_eq!(bucket.take_many(10, 0, 5), (0, 100), "what was ahead fills nothing by itself");
-        assert_eq!(bucket.take_many(10, 1_000, 20), (10, 0));
+        assert_eq!(bucket.take_up_to(10, 0, 5), (0, 100), "what was ahead fills nothing by itself");
+        assert_eq!(bucket.take_up_to(10, 1_000, 20), (10, 0));
         // The instant of a transaction that waited is before what was written meanwhile. It does
         // not set the bucket's time back.
         let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: AHEAD_MILLISECONDS_MAX };
-        assert_eq!(bucket.take_many(10, 0, 5), (0, 100));
+        assert_eq!(bucket.take_up_to(10, 0, 5), (0, 100));
         assert_eq!(bucket.filled_at_milliseconds, AHEAD_MILLISECONDS_MAX);
     }
 }

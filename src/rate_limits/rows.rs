@@ -24,7 +24,7 @@ pub fn take(
         None => None,
     };
     let mut bucket = old.unwrap_or_else(|| Bucket::full(rate, now_milliseconds));
-    let (taken, wait_milliseconds) = bucket.take_many(rate, now_milliseconds, wanted);
+    let (taken, wait_milliseconds) = bucket.take_up_to(rate, now_milliseconds, wanted);
     let Bucket { tokens_milli, filled_at_milliseconds } = bucket;
     match old {
         None => tx.execute_one(

@@ -139,9 +139,9 @@ impl FigureSource {
                 match error {
                     OutboundError::Deadline(_) => RateRefusal::Deadline,
                     OutboundError::TooLong(_) => RateRefusal::AnswerTooLong,
-                    OutboundError::Address(_) | OutboundError::Connection(_) => {
-                        RateRefusal::Connection
-                    }
+                    OutboundError::Address(_)
+                    | OutboundError::Header(_)
+                    | OutboundError::Connection(_) => RateRefusal::Connection,
                 }
             })?;
         if answer.http_status != 200 {

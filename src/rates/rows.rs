@@ -10,7 +10,8 @@ use crate::values;
 /// not stored.
 pub const LIVE_MARKET: &str = "http";
 
-/// The name in `meta` of the note that a market's last good rate was contradicted since.
+/// The name under which `meta` notes that a later poll contradicted a market's last good rate: the
+/// sources disagreed, for example, or they showed a jump.
 fn contradiction_name(market: &str) -> String {
     format!("rate_contradicted:{market}")
 }

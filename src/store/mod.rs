@@ -291,8 +291,8 @@ pub enum Signal {
     Event(Scope),
 }
 
-/// Where the floor of visible identifiers is. No further object can appear below the floor, because
-/// every transaction that may still commit mints identifiers at the floor or above.
+/// Where the floor is: the lowest identifier that a transaction may still commit. A list may show
+/// what is below the floor, because no further object can appear there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VisibilityFloor {
     /// The floor is above the identifier that was asked about.

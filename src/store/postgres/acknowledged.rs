@@ -6,9 +6,9 @@
 //! far it had replayed the log of the server before it:
 //!
 //! - Not beyond the position: the commit is lost.
-//! - Beyond it: the server knows the transaction, because what the transaction wrote stands before
-//!   the position. So the number is not used again, and its status says whether the commit was
-//!   replayed too.
+//! - Beyond it: the server has replayed what the transaction wrote, because that stands before the
+//!   position, but perhaps not its commit. So the server gives the number to no other transaction,
+//!   and the status of the number says whether the commit was replayed too.
 //!
 //! The node keeps the highest position of the acknowledged commits, and the numbers of the commits
 //! that no later one covers. A commit covers those that were acknowledged before it asked for its

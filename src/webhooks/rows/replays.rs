@@ -1,5 +1,6 @@
 //! The rows of replays of ranges that are under way: what is left of each, at most one for each
-//! account and mode. The progress of an endpoint's last replay is in the row of its queue.
+//! account and mode. The progress of an endpoint's last replay is in the row of its queue. A replay
+//! begins a delivery when it gives it a new schedule; the delivery then waits to be sent.
 
 use std::sync::LazyLock;
 
@@ -112,9 +113,9 @@ pub fn replay_note_more(
     .map(|_| ())
 }
 
-/// Records that the delivery of one event begins again. It counts as part of the endpoint's last
-/// replay if that is a range still under way, or began in the same millisecond. Otherwise it is a
-/// replay of its own.
+/// Records that the delivery of one event begins, again or for the first time. It counts as part of
+/// the endpoint's last replay if that is a range still under way, or began in the same millisecond.
+/// Otherwise it is a replay of its own.
 pub fn replay_note_one(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -149,7 +150,8 @@ pub fn replay_endpoints(tx: &mut dyn Tx) -> Result<Vec<EndpointId>, StoreError> 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayProgress {
     pub began_milliseconds: i64,
-    /// How many deliveries have begun and no longer wait.
+    /// How many of the deliveries that the replay has begun no longer wait: they succeeded or
+    /// failed.
     pub done_count: i64,
     /// How many deliveries the replay has in all.
     pub count: i64,
@@ -185,8 +187,8 @@ pub fn replay_progress(
     if waiting >= waiting_max {
         return Ok(None);
     }
-    // By the end, fewer deliveries may have begun than were counted, because events were purged
-    // meanwhile.
+    // By the end, fewer deliveries may have begun than were counted: events may have been purged
+    // meanwhile, for example.
     let count = if under_way > 0 { counted.max(begun) } else { begun };
     let done_count = (begun - left).max(0);
     Ok(Some(ReplayProgress { began_milliseconds, done_count, count }))
