@@ -247,8 +247,8 @@ impl Limiter {
             "More".to_owned()
         };
         let message = format!(
-            "{beginning} than {rate} {name} a second with this API key. Retry after {} s. Send a POST \
-             again with the same Idempotency-Key.",
+            "{beginning} than {rate} {name} a second with this API key. Retry after {} s. Send a \
+             POST again with the same Idempotency-Key.",
             allowance.wait_seconds
         );
         let wait_seconds = allowance.wait_seconds.unsigned_abs();
