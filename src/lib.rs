@@ -12,7 +12,7 @@ pub mod kernel; // identifiers, money, time, statuses, refusals, encryption at r
 pub mod disk; // free space on the file systems that the service writes to
 pub mod tls; // root certificates for every outgoing connection
 pub mod store; // transactions: SQLite, PostgreSQL, idempotency, lists, leases, migrations
-pub mod secrets; // the encryption key's file, and the lock that keeps two servers off one SQLite file
+pub mod secrets; // the encryption key's file; the lock that keeps two servers off a SQLite file
 pub mod tasks; // work that is due later
 pub mod audit; // the hash-chained log of what people and the service did
 pub mod metrics; // every figure that Prometheus reads, each named once

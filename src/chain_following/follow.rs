@@ -24,7 +24,8 @@ use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Cost, Tx, failpoint};
 
-/// If a step takes longer than this to read the final view, a gateway is probably slowing it down.
+/// If a step takes longer than this to read the final view, a gateway (what a provider puts in
+/// front of its nodes, with limits) is probably slowing it down.
 /// Then only every second step looks at the blocks above the cursor.
 const SLOW_STEP: Duration = Duration::from_secs(10);
 /// Longest wait after a fault, in seconds.
@@ -182,6 +183,7 @@ impl Follower {
         // If nodes check each other, the final view ends with the highest block that two of them
         // call final. While that block is below the cursor, the cursor stays.
         let final_height = node_heights.final_view.height.max(cursor.anchor.height);
+        // A planted fault: it skips blocks after a failed step.
         if failpoint("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height
         {
             self.lead_offset = 0;
@@ -229,7 +231,8 @@ impl Follower {
         Ok(FollowProgress::CaughtUp)
     }
 
-    /// Logs which nodes cannot be used now, and notes when one node is believed unchecked.
+    /// Logs which nodes cannot be used now, and notes when one node is believed although no other
+    /// checks it.
     pub(super) fn log_unusable_nodes(&mut self, node_heights: &NodeHeights<'_>) {
         let chain = self.chain.clone();
         for (node, why) in &node_heights.missing {
@@ -351,8 +354,8 @@ impl Follower {
     }
 
     /// Follows the configured contract from here on; a node has shown that it is a token. Former
-    /// contracts are still read, for the transfers whose callers were shown them. Fails if the
-    /// token has had `TOKENS_COUNT_MAX` contracts already.
+    /// contracts are still read, for the transfers whose callers were shown them. Fails if
+    /// that would be more than `TOKENS_COUNT_MAX` contracts.
     pub(super) async fn take_up_token(&self) -> Result<(), FollowError> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, self.chain.token());
         let work = move |tx: &mut dyn Tx, _: &mut Now| {

@@ -5,8 +5,8 @@
 //! arrives, so the window in which a second's calls are sent is a little longer than a second. A
 //! day's calls come from a bucket that holds a quarter of the day's limit, and gets the rest back
 //! evenly in 24 hours. Each refusal halves the rate, and a ban quarters it. After a time without a
-//! refusal the rate doubles again. Each further refusal makes that time longer, and each hour
-//! without one makes it shorter.
+//! refusal the rate doubles again. Each further refusal makes that time longer, unless hours
+//! without one came before it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -33,15 +33,15 @@ const ROUTINE_REQUESTS: u64 = 6;
 /// The time in which `per_second` requests may be sent: a second, and a margin for requests that
 /// are delayed on their way.
 const WINDOW: Duration = Duration::from_millis(1_100);
-/// Requests in a window that an endpoint without a configured limit is assumed to allow when its
-/// rate is first reduced.
+/// An endpoint without a configured limit is not slowed until it refuses. Then its full rate is
+/// taken to be this many requests a window, and the halvings count from it.
 const UNKNOWN_PER_SECOND: u32 = 64;
 /// How many times the rate can be halved below one request a window; the slowest is one request in
 /// 8.8 s.
 const HALVINGS_BELOW_ONE: u32 = 3;
 /// How long after the first refusal the rate doubles again. Each further refusal doubles this time,
-/// up to the longest, and each [`QUIET`] without one halves it. After a ban it is at least ten
-/// times as long as the ban, but never above the longest.
+/// up to the longest, after halving it for each [`QUIET`] since the refusal before. After a ban it
+/// is at least ten times as long as the ban, but never above the longest.
 const RECOVER_AFTER_MIN: Duration = Duration::from_secs(60);
 const RECOVER_AFTER_MAX: Duration = Duration::from_secs(3_600);
 const QUIET: Duration = Duration::from_secs(3_600);

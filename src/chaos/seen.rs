@@ -28,9 +28,10 @@ pub struct RequestAttempt {
     #[serde(rename = "at")]
     pub at_milliseconds: i64,
     pub fate: Fate,
-    /// When it was answered, by the store's clock. For a refused attempt, and for one whose answer
-    /// is delayed, this is set as the attempt begins; the delayed answer does not come before it,
-    /// except while the service stops. For any other attempt it is `None` while the attempt runs.
+    /// When it was answered, by the store's clock. A refused attempt is answered as it begins. For
+    /// a delayed answer this is the planned time, written as the attempt begins: the answer comes
+    /// then or a little later, or earlier if the service stops. For any other attempt it is `None`
+    /// while the attempt runs.
     #[serde(rename = "answered_at")]
     pub answered_milliseconds: Option<i64>,
     /// The status of the answer, also of one that was dropped; 0 while the attempt runs.
@@ -43,6 +44,8 @@ pub struct RequestAttempt {
 #[derive(Clone, Debug)]
 pub struct ObservedRequest {
     pub number: i64,
+    /// Which request it is: for a POST the hash of its idempotency key, for a GET a hash of its
+    /// path and query.
     pub request_hash: [u8; 16],
     pub fingerprint: [u8; 32],
     pub method: String,
@@ -89,12 +92,13 @@ pub struct WatchedEvent {
     /// How the receiver answered the last attempt of the delivery: 0 for no answer, `None` before
     /// the first attempt.
     pub http_status: Option<i64>,
-    /// How the receiver answered the attack: the forged copy, the second delivery, or the late
-    /// event, of which the first answer counts.
+    /// How the receiver answered what the attack sent: the forged copy, the second delivery, or the
+    /// late event. A refused late event is sent again; its first answer counts. `None` while there
+    /// was no answer.
     pub attacked_http_status: Option<i64>,
     /// The longest time that the receiver took for an attempt.
     pub duration_milliseconds: i64,
-    /// Whether the caller took a delivery of the event with 2xx or, if the event is missing, read
-    /// it or the object that it is about.
+    /// Whether the receiver took a delivery of the event with 2xx or, if the profile withholds the
+    /// event ([`WebhookAttack::Missing`]), the caller read the event or its object through the API.
     pub was_read: bool,
 }

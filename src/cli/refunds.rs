@@ -75,8 +75,8 @@ enum RefundsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Let a refund be sent that is on hold: the bank first failed or returned the payout, and then
-    /// reported it as paid
+    /// Let a refund be sent that is on hold because the bank reported the payout as failed or
+    /// returned, and later as paid
     Release {
         /// The refund's ID
         id: String,

@@ -28,9 +28,9 @@ pub(super) struct ConsoleTable {
 }
 
 impl ConsoleSettings {
-    /// `Ok(None)` if there is no console. `Err` if pages with a session's cookie could leave this
-    /// machine unencrypted: a console needs an `https://` URL, which a proxy in front of it serves,
-    /// unless it listens on loopback and its URL, if it has one, is on loopback too.
+    /// `Ok(None)` if there is no console. `Err` if browsers would get pages with a session's cookie
+    /// unencrypted over a network. A console that listens on loopback may have no URL, or one on
+    /// loopback. Every other console needs an `https://` URL; a proxy in front of it serves that.
     pub(super) fn read(
         listen: Option<String>,
         url: Option<String>,

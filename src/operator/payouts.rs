@@ -101,15 +101,16 @@ pub(super) fn decide(
             // is withdrawn before its row is read, because this update waits for a worker that is
             // just claiming the row.
             let is_withdrawn = journal::withdraw(tx, payout.id)?;
-            let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
-            match sent.map(|found| found.status) {
+            let found = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
+            match found.map(|found| found.status) {
                 Some(InstructionStatus::Queued | InstructionStatus::Writing) => {
                     return Err(declined(id, BEING_WRITTEN));
                 }
                 Some(InstructionStatus::Published) if payout.failure.is_none() => {
                     return Err(declined(
                         id,
-                        "the bank has it and may still pay it: wait until its outcome is unknown",
+                        "the bank has it and may still pay it: wait for the bank's report, or \
+                         until the payout shows outcome_unknown",
                     ));
                 }
                 _ => {}
@@ -135,8 +136,9 @@ pub(super) fn decide(
                 let message = "payouts are paused: approve it once they go on";
                 return Err(declined(id, message));
             }
-            // `submit` screens everybody concerned again, with these clearances. A payout that a
-            // limit holds had no open hit when it was held, and this decision clears no later hit.
+            // The hits are cleared first, because `submit` then screens everybody concerned again.
+            // If a limit holds the payout, none is cleared: there was no open hit when it was held,
+            // and this decision is not about hits found since.
             let decided = match payout.held_for {
                 Some(held_for) if held_for.is_limit() => String::new(),
                 _ => {

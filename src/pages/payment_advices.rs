@@ -35,7 +35,7 @@ pub async fn answer(
         return Some(key_set(app, request_id).await);
     }
     let token = path.strip_prefix("/verify/")?;
-    // Programs get the error shape of the API, people a page.
+    // A refusal is a page for people, and has the error shape of the API for programs.
     let words = chosen(request.uri().query(), request.headers());
     let reader = payer::accepts_html(request.headers()).then_some(words);
     Some(verify(app, request_id, token, reader, words).await)
@@ -53,8 +53,8 @@ fn refuse(request_id: &str, failure: OperationError) -> Reply {
     match failure {
         OperationError::Refused(refusal) => dispatch::refusal_reply(request_id, refusal),
         OperationError::Declined(_) | OperationError::Store(_) => {
-            tracing::error!(request_id, reason = %failure, "cannot make a page about a payment \
-             advice; answered 503");
+            tracing::error!(request_id, reason = %failure, "cannot answer a request about payment \
+             advices; answered 503");
             dispatch::refusal_reply(request_id, Refusal::unavailable())
         }
     }

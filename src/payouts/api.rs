@@ -114,7 +114,8 @@ pub fn view_with_bank_wait(
     payout: Payout,
 ) -> Result<PayoutView, OperationError> {
     let services = context.services;
-    // Only a payout whose instruction the rail has can wait for the hours of its payment method.
+    // Only a payout that is `processing` can wait for the hours of its payment method: before, the
+    // rail does not have its instruction, and afterwards the bank has reported.
     let waits_until = match (payout.status, services.ports(payout.scope.mode())) {
         (PayoutStatus::Processing, Ok(ports)) => {
             ports.rail.waits_until(context.tx, context.now.instant(), payout.id)?

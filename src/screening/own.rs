@@ -55,7 +55,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
             return Err(fault(&format!("{} fields instead of {}", record.len(), HEADER.len())));
         }
         if record.iter().any(|field| field.contains('\n')) {
-            return Err(fault("a quoted field is not closed"));
+            return Err(fault("a field has a line break, or a quoted field is not closed"));
         }
         let field = |place: usize| record.get(place).unwrap_or_default();
         if field(0).is_empty() || field(0).chars().count() > 80 {

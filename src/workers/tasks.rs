@@ -21,8 +21,8 @@ use crate::test_helpers::clock;
 /// PostgreSQL's lanes give a transaction up, so slow statements make transactions smaller, instead
 /// of undoing the same tasks again and again.
 const TASKS_SECONDS_MAX: u64 = 2;
-/// The longest sleep on a shared store, where other nodes write tasks too and their signals do not
-/// reach this node.
+/// The longest sleep on a shared store, except after a failure: other nodes write tasks too, and
+/// their signals do not reach this node.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long after a failure a task is tried again.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
@@ -61,12 +61,12 @@ pub fn run_due(
 }
 
 /// Postpones the first due task, so that other tasks do not wait for it. Called when a transaction
-/// for this task alone has failed. A failure of the task itself does not fail the transaction, so
-/// the task took too long.
+/// for this task alone has failed: the task panicked or took too long. Its other failures do not
+/// fail the transaction.
 fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
     for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
-        tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one \
-         transaction and is tried again in 30 s");
+        tracing::error!(task = task.kind.as_str(), id = %task.id, "a task made its transaction \
+         fail: it panicked or took too long, and is tried again in 30 s");
         tasks::put_off(tx, task, now.instant_milliseconds() + TASK_RETRY_MILLISECONDS)?;
     }
     Ok(())

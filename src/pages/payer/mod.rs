@@ -135,7 +135,7 @@ pub async fn answer(
         .find_map(|part| rest.strip_suffix(part).map(|token| (token, part)))
         .unwrap_or((rest, ""));
     let words = chosen(request.uri().query(), request.headers());
-    // Programs get the error shape of the API, people a page.
+    // A refusal is a page for people, and has the error shape of the API for programs.
     let reader = (part.is_empty() && accepts_html(request.headers())).then_some(words);
     let frame = PageFrame::narrow(&app.services.settings.issuers.default);
     let failed = |failure: &OperationError| unavailable(request_id, reader, &frame, failure);

@@ -298,8 +298,9 @@ impl Folders {
     pub fn archive(&self, name: &str, prefix: &str, bytes: &[u8]) -> io::Result<()> {
         self.keep(name, &self.archive, &kept_name(name, prefix), bytes)
     }
-    /// Moves a file from `inbox` to `folder`. If the agent has put another file in its place since
-    /// it was read, that one goes back under the name `kept`, to be read too, and `bytes` are kept.
+    /// Moves a file from `inbox` to `folder`, where it gets the name `kept`. If the agent has
+    /// replaced the file since it was read, the new file is put back into `inbox` under the name
+    /// `kept`, so that it is read too, and `bytes` are written to `folder` instead.
     fn keep(&self, name: &str, folder: &Path, kept: &str, bytes: &[u8]) -> io::Result<()> {
         let path = folder.join(kept);
         fs::rename(self.inbox.join(name), &path)?;

@@ -9,7 +9,8 @@ use crate::rails::port::{FailureCode, FailureSource};
 pub const REPORTS_MAX: usize = 20_000;
 /// The most unreadable parts of a file that are listed; the others are only counted.
 pub const UNREAD_SHOWN_MAX: usize = 100;
-/// The reference of the line for charges, if an entry includes charges beside its payment.
+/// The `other_reference` of the extra line that an entry of a statement gets for charges which its
+/// amount includes.
 pub const CHARGES: &str = "CHARGES";
 /// The most characters of a bank's explanation that are kept.
 pub const REASON_TEXT_LENGTH_MAX: usize = 200;
@@ -206,7 +207,7 @@ pub struct AccountReport {
     /// lack them. A negative balance is overdrawn.
     pub opening: Option<(Money, Day)>,
     pub closing: Option<(Money, Day)>,
-    /// Entries that are booked.
+    /// The booked movements: one or more for each booked entry.
     pub lines: Vec<StatementLine>,
 }
 
@@ -214,8 +215,8 @@ pub struct AccountReport {
 #[derive(Clone, Debug)]
 pub struct StatementLine {
     pub end_to_end_id: Option<EndToEndId>,
-    /// The reference as the bank wrote it, if it names no payout: somebody else's, the identity of
-    /// a batch of ours, or [`CHARGES`].
+    /// A reference that names no payout, as the bank wrote it: somebody else's, or the identity of
+    /// a batch of ours. On a line for charges it is [`CHARGES`], which the reader sets.
     pub other_reference: Option<String>,
     pub references: References,
     /// The bank's own reference of the transaction, or else of the entry.

@@ -91,7 +91,7 @@ struct Booked {
 pub struct SimulatedIsoBank {
     random: StdRng,
     behaviour: Vec<Behaviour>,
-    /// Distinguishes the identities of this run from those of an earlier one.
+    /// Part of each message's identity, so that it differs from those of an earlier run.
     run: i64,
     debit_account_number: String,
     /// The last number that was given to an entry or a message.
@@ -189,7 +189,7 @@ impl SimulatedIsoBank {
             PaymentMethod::Rtgs => {
                 format!("TESTR1{}{sequence:08}", today.to_string().replace('-', ""))
             }
-            // No clearing system names a book transfer.
+            // A transfer inside the bank passes through no clearing system, so it gets no UTR.
             PaymentMethod::Internal => String::new(),
         };
         let utr = Some(utr).filter(|utr| !utr.is_empty());

@@ -9,7 +9,8 @@
 //! - `tx.rs` is a transaction on a connection; `kind.rs` says how it begins; `many_rows.rs` reads
 //!   and changes many rows with few statements.
 //! - `lane.rs` has the threads that run transactions; `queue.rs` has the jobs that wait for them.
-//! - `id_floor.rs` keeps lists from missing rows. `presence.rs` shows commands that a node runs.
+//! - `id_floor.rs` keeps lists from missing rows. `presence.rs` lets commands see whether nodes
+//!   are connected to the database.
 //!
 //! A transaction that writes is READ COMMITTED: rules repeat what they rely on in the conditions of
 //! their updates, and a transaction that conflicts runs again. One that only reads is REPEATABLE
@@ -175,7 +176,7 @@ impl Postgres {
         self.fence.timeline()
     }
 
-    /// Why the node does not write, if it knows.
+    /// Why the fence has stopped writing; `None` if it has not.
     pub(super) fn halted(&self) -> Option<&'static str> {
         self.fence.halted()
     }
