@@ -241,7 +241,8 @@ impl App {
             is_draining,
         });
         let api = Api::new(state.clone(), Limiter::new(config.rate_limits), routes())?;
-        // Relative, so that the reference page asks the server that it came from.
+        // The document names the server by "/", so that the reference page sends its requests to
+        // the server that it came from.
         let document = openapi::document(&api.router.routes, &resource_paths(), "/");
         let site = Site {
             app: state.clone(),
@@ -304,8 +305,8 @@ impl App {
             if !chain.check().await? {
                 tracing::warn!(
                     chain = chain.settings.name.as_str(),
-                    "no node answers yet; where the chain was never followed, no transfer is \
-                     taken until one does"
+                    "no node answers yet; if the chain was never followed before, no transfer can \
+                     be created until a node answers"
                 );
             }
             // While live mode is off, no address of its chain is handed out.

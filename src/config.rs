@@ -38,8 +38,9 @@ crate::string_enum!(
     ProcessRole { All "all", Serve "serve", Work "work" }
 );
 
-/// How long a node on PostgreSQL drains by default, so that a load balancer that checks every 2 s
-/// notices. With SQLite the default is 0, because no other node could take the requests.
+/// How long a node on PostgreSQL drains by default, in seconds: `/readyz` answers 503 before the
+/// port closes, so that a load balancer that checks every 2 s notices. With SQLite the default is
+/// 0, because no other node could take the requests.
 pub const DRAIN_SECONDS_DEFAULT: i64 = 5;
 const DRAIN_SECONDS_MAX: i64 = 300;
 
@@ -62,7 +63,7 @@ pub struct Config {
     /// Where the operator's console listens, if it is on.
     pub console: Option<ConsoleSettings>,
     pub database: Database,
-    /// Connections to a PostgreSQL database.
+    /// How many connections to a PostgreSQL database.
     pub database_connections: usize,
     /// How long `/readyz` of a node that was told to stop answers 503 before its port closes, in
     /// seconds.
@@ -112,7 +113,8 @@ fn from_environment<T: std::str::FromStr>(
 }
 
 impl Config {
-    /// The folders that the service writes to. A PostgreSQL database has none here.
+    /// The folders that the service writes to. A PostgreSQL database adds none, because its server
+    /// keeps the files.
     pub fn watched_folders(&self) -> Vec<WatchedFolder> {
         let database = match &self.database {
             Database::Sqlite(path) => Some(path.parent().unwrap_or(Path::new("")).to_owned()),

@@ -93,8 +93,8 @@ struct DemoSetup {
 /// viewer before the deposit, and serves until a signal ends it. Its folder is removed when this
 /// function ends.
 pub async fn run(once: bool) -> Result<(), String> {
-    // Signals are watched before the folder is made, so that none of these ends the process before
-    // the folder is removed.
+    // Signals are watched before the folder is made: a signal that is not watched would kill the
+    // process, and the folder would stay.
     let mut signals = EndSignals::watch().map_err(|error| format!("signals: {error}"))?;
     let folder = TemporaryFolder::new()?;
     let flags = Flags {
@@ -174,7 +174,8 @@ pub async fn run(once: bool) -> Result<(), String> {
     outcome
 }
 
-/// The signals that end a demo: Ctrl-C, a service manager's, and the end of its terminal.
+/// The signals that end a demo: SIGINT (Ctrl-C), SIGTERM (from a service manager) and SIGHUP (the
+/// terminal was closed).
 struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -348,7 +349,7 @@ impl DemoSetup {
         let events_count = inbox.events.lock().unwrap_or_else(PoisonError::into_inner).len();
         let refused = *inbox.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if refused > 0 {
-            return Err(format!("{refused} webhooks had a signature that does not verify"));
+            return Err(format!("{refused} webhooks had a wrong signature or timestamp"));
         }
         println!("{events_count} webhooks arrived, and each signature was right.");
         println!("The book is in balance: {}.", self.check_book().await?);
@@ -374,7 +375,7 @@ impl DemoSetup {
         let DemoSetup { api, style, .. } = self;
         let advice_path = format!("/v1/payouts/{payout_id}/payment_advice");
         let advice = api.get(&advice_path).await?;
-        // A browser would ask for the PDF without the key.
+        // A browser would ask the API without the key, so the PDF is saved as a file for it.
         let page = api.send(Method::GET, &advice_path, "application/pdf", None).await?;
         std::fs::write(&self.advice_file, page)
             .map_err(|error| format!("cannot write {}: {error}", self.advice_file.display()))?;

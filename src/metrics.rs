@@ -132,7 +132,8 @@ macro_rules! metrics {
         /// Every metric that Prometheus reads.
         pub struct Metrics {
             registry: Registry,
-            /// Held while a page is made: two at once would both add what a counter lacks.
+            /// Held while a page is made. Two threads at once would both raise a counter by the
+            /// same difference, which would then count twice.
             page_turn: Mutex<()>,
             $($(#[$doc])* pub $field: $type),*
         }
@@ -219,7 +220,8 @@ metrics! {
         "rate_source_unused" "1 while a source of rates is silent or its answers cannot be used",
     look_ups: Reasons =
         "account_look_ups" "Look-ups of beneficiaries' accounts by outcome",
-    /// Files from the bank: `applied`, `again`, `refused`, `unreadable`.
+    /// Files from the bank: `applied`, `again` for a file that was read before and is ignored,
+    /// `refused`, `unreadable`.
     bank_files: Reasons =
         "bank_files" "Files from the bank, by what became of them",
     /// What those files say of single payments: `applied`, `ignored` if it changed nothing,
@@ -276,7 +278,7 @@ metrics! {
     commit_failures: Counter<u64, AtomicU64> =
         "store_commit_failures" "Transactions of the store that failed or have an unknown outcome",
     groups_again: Counter<u64, AtomicU64> =
-        "store_groups_again" "Groups that ran again because one transaction was undone",
+        "store_groups_again" "Groups of jobs that ran again because one of them had to be undone",
     clock_step_seconds: Gauge =
         "clock_step_seconds"
         "Seconds by which the machine's clock was set ahead of the service's clock since the \
@@ -453,7 +455,7 @@ mod tests {
             assert!(named(text).len() > 10, "nothing is named");
             assert_eq!(unknown(text), Vec::<String>::new());
         }
-        // A name of no metric is found.
+        // A name that belongs to no metric is reported.
         assert_eq!(unknown("rate(hundi_wishes_total[5m])"), ["hundi_wishes_total"]);
         let dashboard = include_str!("../deploy/grafana/hundi.json");
         serde_json::from_str::<serde_json::Value>(dashboard).unwrap();

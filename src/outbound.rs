@@ -19,8 +19,8 @@ use secrecy::{ExposeSecret, SecretString};
 const CONNECT_SECONDS_MAX: u64 = 5;
 /// How long an idle connection is kept.
 const IDLE_SECONDS_MAX: u64 = 30;
-/// The longest `Retry-After` that is honoured. A gateway that says hours is asked again after five
-/// minutes, because its limit may end early.
+/// The longest `Retry-After` that is honoured. A server that asks for hours is asked again after
+/// five minutes, because its limit may end early.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 
 /// Why there is no answer.

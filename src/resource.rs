@@ -7,7 +7,7 @@ use crate::kernel::{AnyId, History, ObjectKind};
 
 /// A query that finds errors in the book. Each row that it returns is one error: the kind of the
 /// object that is wrong, or another text that says what it is; then its identifier or NULL. `?1`
-/// limits the rows.
+/// is the most rows that it may return.
 pub struct BookRule {
     /// What a row of the query means.
     pub meaning: &'static str,

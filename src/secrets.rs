@@ -91,10 +91,10 @@ pub struct GivenKeys {
     next: Option<SecretString>,
 }
 
-/// Where the key comes from: a variable, or the file beside an SQLite database that has the
-/// database's name with this suffix.
+/// The variable that has the encryption key, and the suffix of the key's file: beside an SQLite
+/// database `hundi.db` the file is `hundi.db.key`.
 const KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY", ".key");
-/// The key that will replace it.
+/// The same for the key that will replace the encryption key.
 const NEXT_KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY_NEXT", ".key-next");
 
 impl GivenKeys {
@@ -233,8 +233,8 @@ pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this databas
  that it was last changed to, or else the one that it was made with, in HUNDI_ENCRYPTION_KEY or in \
  the .key file beside it";
 
-/// The verifier of the key that seals, which must be among those that a process has. A first start
-/// stores the first of them.
+/// The verifier of the key that seals, which must be among `verifiers`: those of the keys that the
+/// process has. If the database has no verifier yet, the first of these is stored.
 pub fn sealing_verifier(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<Verifier, StoreError> {
     match meta::read(tx, VERIFIER)? {
         None => {

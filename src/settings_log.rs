@@ -1,7 +1,7 @@
-//! The settings in force: one list of them, which the console shows and the audit log keeps. A
-//! start adds an entry if its settings differ from the last ones. Plain settings are kept as they
-//! are. Each table that may hold secrets or account numbers is kept as a keyed digest, which shows
-//! that the table changed, but not what changed in it.
+//! The settings in force: one list of them, which the console shows and the audit log keeps. When
+//! the service starts, it adds an entry if its settings differ from the last ones. Plain settings
+//! are kept as they are. Each table that may hold secrets or account numbers is kept as a keyed
+//! digest, which shows that the table changed, but not what changed in it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,7 +20,8 @@ use crate::rails::files::settings::BankSettings;
 use crate::services::Services;
 use crate::store::{Store, Tx};
 
-/// How many earlier entries a start compares with, because nodes may have settings of their own.
+/// With how many earlier entries a start of the service compares its settings. The last entry alone
+/// is not enough, because it may be of another node, which may have settings of its own.
 const ENTRIES_MAX: i64 = 100;
 
 /// The settings of an entry of the audit log, by name and as text.

@@ -8,8 +8,8 @@ use rustls::pki_types::CertificateDer;
 const NAMING_VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// The certificates that the platform trusts, or Mozilla's if the platform has none. If one of
-/// [`NAMING_VARIABLES`] is set, only the certificates that it names count. If none of these can be
-/// read, no connection is trusted. Reads many files: call it only at a start.
+/// [`NAMING_VARIABLES`] is set, only the certificates that it names count. If it names none that
+/// can be read, no connection is trusted. Reads many files: call it only at a start.
 pub fn platform_roots() -> RootCertStore {
     let loaded = rustls_native_certs::load_native_certs();
     for error in &loaded.errors {

@@ -1,6 +1,7 @@
-//! Compares the *given* name, which is the caller's, with the *held* name: the account holder's, as
-//! the bank has it. It allows for the habits of Indian names: initials, any order, honorifics,
-//! relatives (S/O), joined and split first names, transliteration, joint holders, truncation.
+//! Compares the *given* name, by which the caller calls the beneficiary, with the *held* name, by
+//! which the bank calls the account holder. It allows for the habits of Indian names: initials, any
+//! order, honorifics, relatives (S/O), joined and split first names, transliteration, joint
+//! holders, truncation.
 //!
 //! Words pair up one to one. A pair is the same word, the same word in another spelling, an
 //! initial, or a near miss (one letter differs, which may be another name: Rajesh and Rakesh). The
@@ -42,7 +43,8 @@ impl NameThresholds {
         }
     }
 
-    /// The highest score of names that may match only in part, whatever the thresholds.
+    /// The highest score of names that may match in part but never match. It is always below
+    /// `score_match`, and at most 0.70.
     fn score_in_part_max(&self) -> f64 {
         self.score_match.next_down().min(0.70)
     }
@@ -145,7 +147,7 @@ pub fn compare(given: &str, held: &str, thresholds: &NameThresholds) -> NameComp
 }
 
 /// How alike the names are, from 0 to 1. `None` if the held name cannot be compared. The thresholds
-/// only keep the score of names that may match only in part below the score of a match.
+/// limit the score of names that may match in part but never match, and change no other score.
 fn similarity(given: &str, held: &str, thresholds: &NameThresholds) -> Option<f64> {
     let has_latin = |text: &str| normalise(text).bytes().any(|byte| byte.is_ascii_lowercase());
     let is_masked = held.contains('*') || held.to_ascii_lowercase().contains("xxx");
@@ -174,7 +176,8 @@ fn similarity(given: &str, held: &str, thresholds: &NameThresholds) -> Option<f6
             .fold(0.0, f64::max)
     });
     let score = of_each.reduce(f64::min).unwrap_or(0.0);
-    // The bank has to know all of the name that is asked for, and nobody looked at the rest.
+    // If the given name has more persons or words than are compared, nobody looked at the rest of
+    // it. Then it matches at most in part.
     Some(if are_compared_in_full(&asked) { score } else { score.min(in_part_max) })
 }
 

@@ -138,7 +138,7 @@ fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
     } else {
         0
     };
-    // Of honorifics alone, the last one is a name: Kumari, Sri.
+    // If all words are honorifics, the last one counts as the name: Kumari, Sri.
     let kept = all
         .get(honorifics..)
         .filter(|rest| !rest.is_empty())

@@ -88,7 +88,7 @@ pub fn compare(
         match numbered(tx, exported.number)? {
             None => faults.push(format!("entry {} is gone", exported.number)),
             Some(stored) if stored != exported => {
-                faults.push(format!("entry {} is another one now", exported.number));
+                faults.push(format!("entry {} differs from the export", exported.number));
             }
             Some(_) => {}
         }

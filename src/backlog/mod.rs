@@ -12,8 +12,8 @@ pub struct WaitingCount {
     /// The name of the kind, which is its label in the metrics.
     pub of: &'static str,
     pub mode: Mode,
-    /// How many wait. Counting stops at [`rows::COUNTED_MAX`], for both modes together; for
-    /// `settlements_late`, in each mode.
+    /// How many wait. Counting stops at [`rows::COUNTED_MAX`] for both modes together, but for the
+    /// kind `settlements_late` at that number in each mode.
     pub count: i64,
     /// When the oldest of what was counted began to wait, in Unix seconds of the store's clock. If
     /// the store does not keep that moment, it is when the object was created. Business times are

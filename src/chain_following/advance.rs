@@ -21,9 +21,10 @@ use crate::store::{Tx, failpoint};
 const SAMPLE_EVERY_BLOCKS: i64 = 100;
 
 impl Follower {
-    /// Reads the next blocks of the final view and credits what they hold. Answers the cursor after
-    /// them. `None` if the follower has to begin again from the stored cursor: a node refused so
-    /// many blocks at once, or another process moved the cursor first or follows another contract.
+    /// Reads the next blocks of the final view from the node `leading`, the lead, and credits what
+    /// they hold. Answers the cursor after them. `None` if the follower has to begin again from the
+    /// stored cursor: a node refused so many blocks at once, or another process moved the cursor
+    /// first or follows another contract.
     pub(super) async fn advance(
         &mut self,
         cursor: &Cursor,

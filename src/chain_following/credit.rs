@@ -1,5 +1,5 @@
-//! Takes over a transaction that the operator names, for example one that a node hid from the
-//! follower and that the chain audit found.
+//! Takes a transaction that the operator names into the book, for example one that a node hid from
+//! the follower and that the chain audit found.
 //!
 //! Its movements are checked against receipt and header as in the follower. In addition, every
 //! configured endpoint has to show the transaction. An endpoint that still hides the transaction
@@ -35,13 +35,13 @@ pub enum CreditError {
     )]
     Node { node: String, fault: NodeError },
     #[error(
-        "{0} does not show the transaction in its chain. Every endpoint has to; remove one that \
-         does not work from the configuration"
+        "{0} does not show the transaction in its chain. Every endpoint has to show it; remove \
+         an endpoint that does not work from the configuration"
     )]
     NotShown(String),
     #[error(
-        "{0} shows the transaction in another way than the endpoint before it. Compare both with \
-         an independent explorer"
+        "{0} shows the transaction in another way than the first endpoint. Compare both with an \
+         independent explorer"
     )]
     ShownDifferently(String),
     #[error(

@@ -15,7 +15,8 @@ use crate::chains::port::{ChainNode, NodeError};
 use crate::kernel::{Mode, OperationError};
 use crate::store::{Cost, Store};
 
-/// Addresses that the chain is asked about. A gateway with the default limit takes some seconds.
+/// Addresses that the chain is asked about: few, so that the answers come within seconds even if a
+/// provider limits how much its nodes are asked.
 const ADDRESSES_ASKED: usize = 12;
 /// Longest wait until the nodes are asked again.
 const ASK_SECONDS_MAX: u64 = 30;
@@ -34,9 +35,10 @@ enum KeyHistory {
 }
 
 /// Asks the chain about the first addresses of its account key, if this database has never reserved
-/// an index of the key (`pool::is_new`). If no node answers, the pool is held, and [`run`] asks
-/// again. `Err` is a text for the operator. It says that the addresses have a history and what to
-/// do, or that the store or the derivation failed.
+/// an index of the key (`pool::is_new`). If no node answers, the pool is held: it gives no
+/// address until [`run`] has asked again and got an answer. `Err` is a text for the operator. It
+/// says that the addresses have a history and what to do, or that the store or the derivation
+/// failed.
 pub async fn refuse_used_key(
     store: &Store,
     chain: &FollowedChain,

@@ -2,9 +2,9 @@
 //! Deposits in blocks above the cursor are only shown, because these blocks may still be replaced.
 //!
 //! The cursor moves only over blocks of the final view that passed the checks (`advance`). It
-//! commits in one transaction with the deposits. No block is skipped: one that cannot be read, or
-//! of which no answer is believed, stops the cursor and raises an alarm. If a block above the
-//! cursor was replaced, the view above the cursor is made again (`pending`).
+//! commits in one transaction with the deposits. No block is skipped: if a block cannot be read, or
+//! if no node's answer about it is believed, the cursor stops and an alarm is raised. If a block
+//! above the cursor was replaced, the view above the cursor is made again (`pending`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,9 +24,9 @@ use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Cost, Tx, failpoint};
 
-/// If a step takes longer than this to read the final view, a gateway (what a provider puts in
-/// front of its nodes, with limits) is probably slowing it down.
-/// Then only every second step looks at the blocks above the cursor.
+/// If a step takes longer than this to read the final view, a gateway is probably slowing it down.
+/// A gateway stands in front of a provider's nodes and limits how much they are asked. Then only
+/// every second step looks at the blocks above the cursor.
 const SLOW_STEP: Duration = Duration::from_secs(10);
 /// Longest wait after a fault, in seconds.
 const TROUBLE_SECONDS_MAX: u64 = 30;
@@ -203,7 +203,8 @@ impl Follower {
                 cursor = to;
             }
         }
-        // The lead must have the next block, or the cursor's block if there is nothing to read.
+        // The lead is the node that is read. It must have the next block, or the cursor's block if
+        // there is nothing to read.
         // Among the nodes that have this block, each failed step makes the next one the lead.
         let is_behind = final_height > cursor.anchor.height;
         let lowest = cursor.anchor.height + i64::from(is_behind);
@@ -353,9 +354,9 @@ impl Follower {
         Ok(cursor)
     }
 
-    /// Follows the configured contract from here on; a node has shown that it is a token. Former
-    /// contracts are still read, for the transfers whose callers were shown them. Fails if
-    /// that would be more than `TOKENS_COUNT_MAX` contracts.
+    /// Follows the configured contract from here on. A node has already shown that this contract is
+    /// a token. Former contracts are still read, for the transfers whose callers were shown them.
+    /// Fails if that would be more than `TOKENS_COUNT_MAX` contracts.
     pub(super) async fn take_up_token(&self) -> Result<(), FollowError> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, self.chain.token());
         let work = move |tx: &mut dyn Tx, _: &mut Now| {

@@ -1,7 +1,7 @@
 //! Follows real chains. `follow` reads the final view, credits what arrives and confirms refunds.
-//! `audit` reads the chain a second time and compares the book with it. `credit` takes over what
-//! the follower missed. `first_start` refuses an account key that was used before this database was
-//! made.
+//! `audit` reads the chain a second time and compares the book with it. `credit` takes a
+//! transaction that the follower missed into the book. `first_start` refuses an account key that
+//! was used before this database was made.
 
 mod addresses;
 mod advance;

@@ -1,5 +1,5 @@
-//! The view above the cursor: what the lead shows of blocks that may still be replaced. Their
-//! deposits are shown and not credited.
+//! The view above the cursor: what the lead, the node that the follower reads, shows of blocks that
+//! may still be replaced. Their deposits are shown and not credited.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,11 +40,13 @@ impl Follower {
         let head = lead.head().await.map_err(trouble)?;
         self.chain.stats.head_height.store(head.number.0, Ordering::Relaxed);
         let highest = head.number.0.min(cursor.anchor.height + BLOCKS_ABOVE_CURSOR_MAX);
-        // The top is taken out of `self.pending` together with the movements. If something fails
-        // below, either both are put back or both are gone: a top that is kept without the
-        // movements would look like a view without deposits. A top at the height of the newest
-        // block is compared with that block here. Whether a lower top was replaced shows in the
-        // next range, which has to continue from the top.
+        // The top is the last block of the view that an earlier look made. It is taken out of
+        // `self.pending` together with the movements. If something fails below, either both are put
+        // back or both are gone: a top that is kept without the movements would look like a view
+        // without deposits.
+        //
+        // A top at the height of the newest block is compared with that block here. Whether a lower
+        // top was replaced shows in the next range, which has to continue from the top.
         let mut kept = self.pending.top.take().filter(|top| {
             (cursor.anchor.height + 1..=highest).contains(&top.height)
                 && (top.height < head.number.0 || top.hash == head.hash)
@@ -62,7 +64,8 @@ impl Follower {
                 let to = look_height.min(base.height + self.blocks_at_once);
                 let range = match lead.range(&contracts, base.height + 1, to, Some(&head)).await {
                     Ok(Some(range)) => range,
-                    // The block was replaced, or another server behind the gateway answered.
+                    // The block was replaced, or another of the provider's servers answered, which
+                    // does not have it.
                     Ok(None) => return Ok(()),
                     Err(NodeError::TooMuch(_)) if to > base.height + 1 => {
                         self.blocks_at_once = ((to - base.height) / 2).max(1);

@@ -319,7 +319,7 @@ mod tests {
             log(&good.replace("0x0000000000000000000000001111", "0x0000000000000000000000011111"))
                 .movement()
                 .is_none(),
-            "a dirty topic"
+            "a topic with more than an address in it"
         );
         let huge = log(&good.replace(
             "\"0x0000000000000000000000000000000000000000000000",

@@ -1,12 +1,13 @@
-//! How many requests may be sent to an endpoint: the limits of its gateway, and fewer after the
-//! gateway refused one. Pure: time is an argument.
+//! How many requests may be sent to an endpoint: as many as its gateway allows, and fewer after the
+//! gateway refused one. A gateway is a service, such as TronGrid, that stands in front of nodes and
+//! limits requests. Pure: time is an argument.
 //!
 //! Gateways count each call of a batch, so a request here is one call. They count a call when it
 //! arrives, so the window in which a second's calls are sent is a little longer than a second. A
-//! day's calls come from a bucket that holds a quarter of the day's limit, and gets the rest back
-//! evenly in 24 hours. Each refusal halves the rate, and a ban quarters it. After a time without a
-//! refusal the rate doubles again. Each further refusal makes that time longer, unless hours
-//! without one came before it.
+//! day's calls come from a bucket that holds at most a quarter of the day's limit; the other three
+//! quarters flow into it evenly within 24 hours. Each refusal halves the rate, and a ban quarters
+//! it. After a time without a refusal the rate doubles again. Each further refusal makes that time
+//! longer, unless hours without one came before it.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -25,7 +25,8 @@ use super::tron_address::{
     BASE58_ALPHABET, CHECKSUM_LENGTH_BYTES, TronAddress, base58_checksum, base58_digit,
 };
 
-/// The last index that can be derived from a public key. Above it, BIP-32 means hardened keys.
+/// The last index that can be derived from a public key. Larger numbers stand for hardened keys,
+/// which only a private key can derive (BIP-32).
 pub const ADDRESS_INDEX_MAX: u32 = HARDENED_BIT - 1;
 
 const HARDENED_BIT: u32 = 1 << 31;

@@ -23,8 +23,8 @@ pub struct FollowStats {
     /// announced that another one replaces it; no deposit address is handed out, because somebody
     /// used, or may have used, the account key before.
     pub is_in_trouble: AtomicBool,
-    /// Whether one node is believed unchecked, because no other is configured or answers, or all
-    /// others are far behind.
+    /// Whether one node is believed although no second node checks it, because no other is
+    /// configured or answers, or all others are far behind.
     pub is_unchecked: AtomicBool,
     /// Configured nodes that are not used: they do not answer, have not passed their check, show an
     /// impossible time, or are too far behind the others.

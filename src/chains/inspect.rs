@@ -62,7 +62,7 @@ pub struct SeenTransaction {
     pub movements: Vec<SeenMovement>,
 }
 
-/// Asks the nodes that passed their check in turn, until one knows the transaction. `tokens` are
+/// Asks one node after another that passed its check, until one knows the transaction. `tokens` are
 /// the contracts in which the address can be paid. `Ok(None)` means that at least one node answered
 /// and none knows it. All nodes together take at most `deadline`.
 pub async fn inspect(

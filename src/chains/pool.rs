@@ -1,9 +1,10 @@
 //! Deposit addresses derived ahead of the requests that hand them out, each index handed out at
 //! most once.
 //!
-//! Addresses are spread evenly over the store's table of them (`deposit_addresses`), so that each
-//! would dirty a page of its own there. They are therefore derived in batches, and each batch is
-//! handed out in rising order: neighbours in time become neighbours in the table.
+//! The key of the store's table `deposit_addresses` is the address. In the order of their indices,
+//! addresses are spread evenly over the key's range, so that each would change a page of its own.
+//! They are therefore derived in batches, and each batch is handed out in rising order: neighbours
+//! in time become neighbours in the table.
 //!
 //! Indices that are reserved but not handed out when the process stops are lost. On a quiet server
 //! those are 1 024 and a batch of 4 096, so the 2^31 indices of an account key last for 419 000
@@ -55,7 +56,7 @@ struct AddressBatches {
     begun_milliseconds: Option<i64>,
     /// The next batch while it is derived, not yet sorted.
     growing: Vec<FreshAddress>,
-    /// How many addresses the next batch is to have; 0 if it is not begun.
+    /// How many addresses the next batch is to have; 0 unless it is being derived.
     growing_size: usize,
     /// The next batch, if it is complete.
     next: Option<Vec<FreshAddress>>,
@@ -87,9 +88,9 @@ impl AddressBatches {
         (self.present_size, self.present, self.begun_milliseconds) = (batch.len(), batch, None);
     }
 
-    /// How many addresses the next batch should have by now. It is begun when half of the current
-    /// batch is used, and then grows three times as fast as that one is used, so that deriving
-    /// never takes a whole core for long.
+    /// How many addresses the next batch should have by now. Its derivation begins when half of the
+    /// current batch is used. For each further percent that is used, three percent of the next
+    /// batch are derived, so that deriving never takes a whole core for long.
     fn growing_target(&self) -> usize {
         if self.present.is_empty() {
             return self.growing_size;
@@ -438,7 +439,7 @@ mod tests {
             assert_eq!(
                 work(&pool, tx, 0),
                 0,
-                "the next batch is not begun before half of this one is used"
+                "the next batch waits until half of this one is used"
             );
             assert!(pool.batches().growing.is_empty());
             for _ in 1..400 {

@@ -176,7 +176,7 @@ pub fn followed(tx: &mut dyn Tx) -> Result<Vec<(String, String)>, StoreError> {
 }
 
 /// Stores the block from which a chain is followed and compared with the book, and the token that
-/// it is followed with. Answers `false` and changes nothing if the chain was begun before.
+/// it is followed with. Answers `false` and changes nothing if the chain was followed before.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &Now,

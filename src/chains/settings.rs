@@ -20,9 +20,10 @@ use crate::outbound::OutboundEndpoint;
 
 /// The most nodes that one chain is read from.
 pub const ENDPOINTS_COUNT_MAX: usize = 4;
-/// The most `other_tokens`.
+/// The most tokens that `other_tokens` may name.
 pub const OTHER_TOKENS_COUNT_MAX: usize = 20;
-/// The header in which TRON's public gateways expect a key.
+/// The header in which TRON's public gateways expect a key. A gateway is a service, such as
+/// TronGrid, that stands in front of nodes, asks for an API key and limits requests.
 const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
 
 /// The table `[live_chain]` or `[test_chain]` of the configuration file. Each key but
@@ -230,7 +231,7 @@ pub struct ChainSettings {
 }
 
 impl ChainSettings {
-    /// A text for each endpoint whose daily limit leaves too little beside the polls.
+    /// A text for each endpoint whose daily limit leaves too little for anything but polls.
     pub fn limit_notes(&self) -> Vec<String> {
         let notes = (1..).zip(&self.request_limits).filter_map(|(number, limits)| {
             let note = limits.routine_note()?;
@@ -471,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chapter_and_the_example_name_every_key() {
+    fn the_document_of_chains_and_the_example_name_every_key() {
         let told = toml::from_str::<ChainSources>("no_such_key = 1").unwrap_err().to_string();
         let keys: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
         assert!(keys.len() == 14 && keys.contains(&"lag_alarm_seconds"), "{told}");
@@ -479,10 +480,10 @@ mod tests {
             std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
                 .unwrap()
         };
-        let (chapter, example) = (read("docs/chains.md"), read("hundi.example.toml"));
+        let (document, example) = (read("docs/chains.md"), read("hundi.example.toml"));
         for key in keys {
             assert!(
-                chapter.contains(&format!("| `{key}` |"))
+                document.contains(&format!("| `{key}` |"))
                     && example.contains(&format!("# {key} = ")),
                 "{key}"
             );
@@ -598,7 +599,7 @@ mod tests {
 
     #[test]
     fn presets_can_be_read_and_a_wrong_or_missing_key_is_refused() {
-        assert!(read(&[]).unwrap().is_none(), "nothing said is no chain");
+        assert!(read(&[]).unwrap().is_none(), "no settings, no chain");
         for key in [
             ("API_KEY_HEADER", "X-Key"),
             ("TOKEN_CONTRACT", "0xdac17f958d2ee523a2206206994597c13d831ec7"),

@@ -40,13 +40,14 @@ pub enum VerifyError {
 /// the store's clock can be wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
 /// A node is far behind only if its final block is more than this many seconds older than the
-/// highest final block. On a chain with a known depth (`finality_blocks`) nothing else is needed,
-/// because there the newest blocks of a node that is followed alone are not believed.
+/// highest final block of all nodes. If `finality_blocks` knows how many blocks the chain has above
+/// its final one, this condition is enough: of a node that is followed alone on such a chain, the
+/// newest blocks are not believed.
 pub const BEHIND_SECONDS_MAX: i64 = 600;
-/// On any other chain the node's final block must also be older than this by the store's clock.
-/// Otherwise a node that calls its newest block final would leave all others far behind, and would
-/// be followed alone: honest final blocks are 13 to 19 minutes old on Ethereum, and older on its
-/// layer 2.
+/// On any other chain, a node is far behind only if its final block is also older than this by the
+/// store's clock. Otherwise a node that calls its newest block final would leave all others far
+/// behind, and would be followed alone: honest final blocks are 13 to 19 minutes old on Ethereum,
+/// and older on layer-2 chains that build on it.
 pub const FINAL_AGE_SECONDS_MAX: i64 = 3_600;
 
 /// What tells whether a node is far behind.
@@ -118,9 +119,9 @@ pub struct Anchor {
 }
 
 /// Checks that a range is consistent and continues from the block before it. `contracts` are all
-/// that are watched, and `tokens` are the present and former contracts of the token. Answers the
+/// watched contracts, and `tokens` are the present and former contracts of the token. Answers the
 /// blocks for which the filter showed nothing. The filter may have hidden something there, so the
-/// caller has to read these blocks without it if they are final.
+/// caller has to read these blocks without the filter if they are final.
 pub fn check_range(
     before: Anchor,
     to: i64,
@@ -148,8 +149,9 @@ pub fn check_range(
             && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
         let is_of_contract = contracts.contains(&log.contract);
         let is_new = places.insert((number, log.log_index.0));
-        // A malformed log of another token is no reason to stop: no movement of it is credited. But
-        // one of the token's contract, or of a former one, may be a deposit.
+        // A malformed log of another token is no reason to stop: no movement of that token is
+        // credited. But a malformed log of the token's contract, or of a former one, may be a
+        // deposit.
         let is_readable =
             !log.is_transfer() || log.movement().is_some() || !tokens.contains(&log.contract);
         if log.removed || !is_of_block || !is_of_contract || !is_new || !is_readable {

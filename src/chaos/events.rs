@@ -108,13 +108,14 @@ pub fn delivered(
     event.attacked_http_status =
         event.attacked_http_status.or(attacked_http_status).or(late.filter(|status| *status > 0));
     event.duration_milliseconds = event.duration_milliseconds.max(duration_milliseconds);
-    // A missing event counts as read too, if it was replayed and the receiver took it.
+    // An event that the attack `missing` withheld counts as read too, if it was replayed and the
+    // receiver took it.
     event.was_read |= (200..300).contains(&http_status);
     rows::event_update(tx, scope, key_id, &event)
 }
 
-/// Marks missing events as read. `is_read` says whether the caller has read an event or the object
-/// that it is about.
+/// Marks events that the attack `missing` withheld as read. `is_read` says whether the caller has
+/// read an event or the object that it is about.
 pub fn mark_read(
     tx: &mut dyn Tx,
     now: &Now,

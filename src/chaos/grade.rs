@@ -282,7 +282,7 @@ fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
 }
 
 /// Judges whether the caller retried an attacked request until it had an answer. `is_given_up` says
-/// that the caller had its time to retry.
+/// that the caller has no more time to retry.
 fn judge_end(
     request: &ObservedRequest,
     all: &[ObservedRequest],

@@ -1,4 +1,4 @@
-//! The rows of profiles, and of what was seen under them.
+//! The rows of chaos profiles, and of what was seen under them.
 
 use super::seen::{EventId, ObservedRequest, WatchedEvent};
 use super::{AttackCount, EndpointId, KeyId, Profile, RequestAttack, WebhookAttack};
@@ -317,7 +317,7 @@ pub fn events(
     tx.rows(&sql, values![scope, key_id, rows_max])?.into_iter().map(read_event).collect()
 }
 
-/// The missing events that the caller has not read yet.
+/// The events that the attack `missing` withholds and the caller has not read yet.
 pub fn events_missing(
     tx: &mut dyn Tx,
     scope: Scope,

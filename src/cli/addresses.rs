@@ -188,9 +188,9 @@ async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
         ))?;
     }
     print(
-        "what was handed out before the backup stays with its transfers. After a restore, go on \
-         with step 3 under \"Restore\" in docs/postgresql.md before a node starts; else start the \
-         service",
+        "addresses that were handed out before the backup stay with their transfers. If you \
+         restored a backup, go on with step 3 under \"Restore\" in docs/postgresql.md before a \
+         node starts; otherwise start the service",
     )
 }
 

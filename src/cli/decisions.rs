@@ -10,7 +10,8 @@ use crate::store::Cost;
 /// List what the operator decided, who did and why
 #[derive(Args)]
 pub struct Decisions {
-    /// Only about this object, or what else a decision was about, such as a transaction's hash
+    /// What the decisions are about: an object's ID, or another text, such as a transaction's hash;
+    /// all decisions without it
     subject: Option<String>,
     #[command(flatten)]
     listing: ListingArgs,

@@ -97,7 +97,8 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             };
             let config = config(&database)?;
             // A new database in another directory than the server's is probably a mistake, because
-            // the server does not know the keys in it. So this says first where the new one is.
+            // the server does not know the keys in it. So the command first says where the new
+            // database is.
             if config.database.must_exist().is_err() {
                 let shown = match &config.database {
                     Database::Sqlite(path) => std::path::absolute(path).map_or_else(

@@ -219,7 +219,7 @@ pub struct ByArgs {
     /// Who decides; needed in live mode, and once there are operators
     #[arg(long, value_name = "NAME", env = "HUNDI_ACTOR", default_value = "")]
     actor: String,
-    /// Why; needed as --actor is, and callers do not see it
+    /// Why; needed whenever --actor is, and callers do not see it
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 }
@@ -247,7 +247,7 @@ pub struct AdministratorArgs {
     /// An administrator, who does this; needed once there are operators, in both modes
     #[arg(long, value_name = "NAME", env = "HUNDI_ACTOR", default_value = "")]
     actor: String,
-    /// Why; needed as --actor is, and callers do not see it
+    /// Why; needed whenever --actor is, and callers do not see it
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 }
@@ -402,7 +402,8 @@ mod tests {
         }
     }
 
-    /// Keys and operators are managed without a name until there are operators, in live mode too.
+    /// Until there are operators, keys and operators are managed without an actor, also in live
+    /// mode.
     #[test]
     fn help_says_when_a_command_needs_an_actor() {
         let command = Cli::command();
@@ -443,8 +444,9 @@ mod tests {
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
-    /// Commands that say who decides, with arguments, and whether they take an administrator. The
-    /// objects named by an ID do not exist: the person is judged before the object is looked for.
+    /// Each command that takes `--actor`, with arguments, and whether the actor has to be an
+    /// administrator. The objects named by an ID do not exist: the person is judged before the
+    /// object is looked for.
     const DECIDING: &[(&str, bool)] = &[
         ("keys create --mode test", true),
         ("keys rotate-encryption", true),

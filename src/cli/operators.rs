@@ -202,8 +202,8 @@ impl Operators {
                 print(&match ended {
                     0 => format!("{shown} can no longer sign in"),
                     ended => format!(
-                        "{shown} can no longer sign in; requests for a second person that ended: \
-                         {ended}"
+                        "{shown} can no longer sign in; requests by {shown} for a second person's \
+                         approval that this ended: {ended}"
                     ),
                 })
             }

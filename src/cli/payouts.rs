@@ -40,7 +40,7 @@ pub struct PayoutsArgs {
 #[derive(Subcommand)]
 enum PayoutsCommand {
     /// List payouts that the bank has not finally answered, or that wait for you, oldest first,
-    /// tab-separated: the state says whether one waits for the bank's window and until when, is in
+    /// tab-separated: the state says whether one waits for the bank's hours and until when, is in
     /// a file, is with the bank, or waits for you
     List {
         /// Show the names of beneficiary and sender as they were written for the bank

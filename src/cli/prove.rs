@@ -215,8 +215,8 @@ fn read_hidden_line(what: &str) -> Result<String, String> {
     line
 }
 
-/// The next line, without its end. Of a line that is too long, one byte more than the longest is
-/// read.
+/// The next line, without its end. Of a line that is too long, only one byte more than
+/// [`LINE_BYTES_MAX`] is read.
 fn line_of(input: &mut impl BufRead, what: &str) -> Result<String, String> {
     let unread = |error: &dyn std::fmt::Display| format!("the {what} cannot be read: {error}");
     let mut line = Vec::new();

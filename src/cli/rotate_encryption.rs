@@ -17,7 +17,7 @@ const PASSES_MAX: u32 = 10;
 
 const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \
  base64`, give it to every node in HUNDI_ENCRYPTION_KEY_NEXT (with SQLite and without variables: \
- in a file with mode 0600 beside the database, whose name is that of the database and .key-next), \
+ in a file with mode 0600 beside the database, named like the database with .key-next added), \
  start each node again, and run this with the same keys";
 
 pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), String> {
@@ -52,7 +52,7 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
         Begun::Running(rotation) => rotation,
         Begun::DoneBefore => {
             return print(&format!(
-                "the key {} seals already, and the change to it has ended: put it into \
+                "the change to the key {} has ended already: put this key into \
                  HUNDI_ENCRYPTION_KEY (or the .key file), and take HUNDI_ENCRYPTION_KEY_NEXT (or \
                  the .key-next file) away",
                 key_name(&next)
@@ -69,7 +69,11 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
         }
     };
     let (old, new) = (rotation.old, rotation.new);
-    print(&format!("the key {} seals; {} only opens", key_name(&new), key_name(&old)))?;
+    print(&format!(
+        "the key {} seals values from now on; the key {} only opens them",
+        key_name(&new),
+        key_name(&old)
+    ))?;
     dies_at("begun");
     key_rotation::await_earlier(&store).await?;
     dies_at("waited");

@@ -26,11 +26,11 @@ use crate::tls::platform_roots;
 
 /// Bytes that the first key's file reserves on the disk before the key is made.
 const KEY_BYTES_MAX: usize = 100;
-/// How long a stop may take beyond its limits on a busy machine.
+/// A margin for a busy machine: how much longer a stop may take than the time limits of its steps.
 const STOP_SPARE_SECONDS: u64 = 15;
 
 /// How long a stop takes at most with this drain, in seconds: the drain, then running requests and
-/// deliveries, and some time to spare.
+/// deliveries, and the margin.
 const fn stop_seconds(drain_seconds: u64) -> u64 {
     drain_seconds + server::STOP_SECONDS_MAX + STOP_SPARE_SECONDS
 }
@@ -88,7 +88,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
             listen = config.listen,
             public_url = config.settings.public_url,
             "public_url is not set: links for payers begin with the address that the service \
-             listens on, which they may not reach"
+             listens on, which payers may not reach"
         );
     }
     if let Some(bank) = &config.test_bank {
@@ -302,8 +302,8 @@ fn first_key_path(database: &Database) -> PathBuf {
     }
 }
 
-/// Warns of daily request limits of chain endpoints that polls alone use up, and of unsafe settings
-/// of the database server that a connection cannot change.
+/// Warns of chain endpoints whose daily request limit is too low for the polls, and of unsafe
+/// settings of the database server that a connection cannot change.
 async fn warn_of_settings(config: &Config) {
     for chain in [&config.test_chain, &config.live_chain].into_iter().flatten() {
         chain.limit_notes().iter().for_each(|note| tracing::warn!("{note}"));
@@ -368,9 +368,9 @@ struct FirstKey {
 }
 
 /// Makes the default account and one test key, if the database has no account yet. A key that goes
-/// to a file is written to it before the commit, so that no such key is committed that nobody has.
-/// If the process ends between the two, the database has no account, and the next start makes
-/// another key.
+/// to a file is written to the file before the commit: after the commit, a crash could lose it. If
+/// the process ends between the two, the database has no account, and the next start makes another
+/// key.
 async fn first_key(store: &Store, database: &Database) -> Result<Option<FirstKey>, String> {
     let count = store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await;
     if count.map_err(error_message)? > 0 {
@@ -443,7 +443,8 @@ mod tests {
         ];
         let wanted = stop_seconds(DRAIN_SECONDS_DEFAULT.unsigned_abs());
         assert_eq!(waited, [wanted; 3]);
-        // The documents say how much to add to another drain: the same number of seconds.
+        // For a drain of another length, these files say how many seconds to add to it. The number
+        // is the same as for the default drain.
         let beside = wanted - DRAIN_SECONDS_DEFAULT.unsigned_abs();
         for name in ["hundi.service", "compose.yaml", "../docs/install.md", "../hundi.example.toml"]
         {

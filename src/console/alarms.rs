@@ -220,7 +220,8 @@ mod tests {
         }
     }
 
-    /// The code above the tests names an alarm that the overview shows a second time.
+    /// An alarm that the overview shows is named at least twice in the code above the tests: in
+    /// `ALARMS`, and where it is raised or in a table of what waits. Any other is named once.
     #[test]
     fn the_overview_shows_the_alarms_that_it_is_said_to_show() {
         let (code, _) = include_str!("alarms.rs").split_once("#[cfg(test)]").unwrap();

@@ -1,7 +1,6 @@
-//! The console's three cookies, each with a random token. `Session` has that of the session.
-//! `Visit` has the token to which the form that signs in is bound; the type `visit::Visit` is
-//! something else. `Provider` has the token to which a sign-in at an OpenID Connect provider is
-//! bound.
+//! The console's three cookies, each with a random token. `Session` has the session's token.
+//! `Visit` has the token to which the sign-in form is bound; the type `visit::Visit` is something
+//! else. `Provider` has the token to which a sign-in at an OpenID Connect provider is bound.
 //!
 //! Over https the cookies' names have the prefix `__Host-`. Browsers take such a cookie only over
 //! https, from this host, and for all of its paths. So neither another host of the domain nor a
@@ -68,8 +67,8 @@ impl Cookie {
     fn header(self, origins: &Origins, value: &str, end: &str) -> Option<HeaderValue> {
         let secure = if origins.is_secure() { "; Secure" } else { "" };
         let name = self.name(origins);
-        // With Lax, an operator who follows a link in an alarm is signed in, and a POST from
-        // another site brings no cookie.
+        // With Lax, browsers send the cookie when an operator follows a link from elsewhere, such
+        // as one in an alarm. A POST from another site brings no cookie.
         let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{end}");
         HeaderValue::from_str(&text).ok()
     }

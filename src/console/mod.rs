@@ -19,7 +19,7 @@
 //!    `visit.app.store.write(…)`. The console has no SQL. A query belongs in the `rows.rs` of
 //!    the room whose tables it reads, or in `oversight/`.
 //! 3. The page as data: a `ConsolePage` of sections with tables, facts and forms (`blocks/`), and
-//!    `page.draw(&visit)` at the end. All pages in `pages/` but that of a new key are made so.
+//!    `page.draw(&visit)` at the end. All pages in `pages/` are made so, except that of a new key.
 //!
 //!    A page that is unlike the others has a template of its own, `src/console/NAME.html`. It
 //!    begins with `{% extends "console/layout.html" %}` and fills the blocks `title` and
@@ -36,8 +36,8 @@
 //!    that page, which shows the notice. A refusal that a person should read is
 //!    `Failure::told(…)`, which answers 409 with that text.
 //! 6. A line in `nav.rs`, if the navigation should lead to the page.
-//! 7. Tests: `tests/http/console_roles.rs` asks every route of the table with every role, so a new
-//!    row is tested there by itself. `tests/http/console_pages.rs` tests what pages show.
+//! 7. Tests: `tests/http/console_roles.rs` asks every route of the table with every role, so it
+//!    tests a new row too. `tests/http/console_pages.rs` tests what pages show.
 
 mod account;
 mod alarms;

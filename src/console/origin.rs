@@ -1,4 +1,4 @@
-//! Checks by which host name the console is asked, and from which site a change comes.
+//! Checks for which host name a request asks, and from which site a change comes.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use url::{Host, Url};

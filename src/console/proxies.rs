@@ -1,10 +1,10 @@
 //! From which address a request comes, behind reverse proxies.
 //!
 //! Anybody can send the header `X-Forwarded-For`. Each proxy adds, at the header's right end, the
-//! address that asked it. So the header is believed only from proxies that the settings name, and
-//! it is read from the right: the first address that is no such proxy's is the client's. What
-//! stands further left may be made up. nginx (`real_ip_recursive on`) and Rails (`remote_ip`) read
-//! the header in the same way.
+//! address that sent it the request. The header is believed only from proxies that the settings
+//! name, and read from the right. The first address that does not belong to one of these proxies is
+//! the client's. What stands further left may be made up. nginx (`real_ip_recursive on`) and Rails
+//! (`remote_ip`) read the header in the same way.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -70,8 +70,8 @@ impl TrustedProxies {
         let blocks = text.split(',').map(str::trim).map(|block| {
             Block::parse(block).ok_or_else(|| {
                 format!(
-                    "console_proxies has addresses and blocks such as 127.0.0.1, ::1 and \
-                     10.1.0.0/16, with commas between them; {block:?} is none"
+                    "console_proxies takes addresses and blocks such as 127.0.0.1, ::1 and \
+                     10.1.0.0/16, with commas between them; {block:?} is neither"
                 )
             })
         });
@@ -86,9 +86,11 @@ impl TrustedProxies {
         self.0.iter().any(|block| block.contains(address))
     }
 
-    /// The address that a request comes from: the peer's, or if that is a trusted proxy, the first
-    /// in `X-Forwarded-For`, from the right, that is no trusted proxy's. If the header ends before
-    /// that, or has something that is no address, the last proxy that was found counts.
+    /// The address that a request comes from. If the peer is no trusted proxy, it is the peer's. If
+    /// the peer is one, `X-Forwarded-For` is read from the right, up to the first address that
+    /// belongs to no trusted proxy: that address is the client's. If the reading first comes to the
+    /// header's end, or to something that is no address, the trusted proxy that was read last
+    /// counts as the client.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         // Several headers count as one, in their order.
@@ -127,7 +129,7 @@ fn address_of(text: &str) -> Option<IpAddr> {
         || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::from);
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
     let found = text.parse().ok().or_else(bracketed).or_else(with_port)?;
-    // An IPv4 address that a socket for both kinds shows as IPv6 is the same client.
+    // A socket for IPv4 and IPv6 shows an IPv4 address as `::ffff:…`: it is the same client.
     Some(found.to_canonical())
 }
 

@@ -107,7 +107,7 @@ mod tests {
         "; screening hits {}: {}",
         "{} is sent to the bank again",
         "{} may be sent{}",
-        "screening no longer holds {}; the bank's reports do{}",
+        "screening no longer holds {}; the bank's reports still do{}",
         "{} stays held{}; `hundi refunds address` gives it another address",
         "; screening found the address on a list: `hundi screening hits` shows it, `hundi decide \
          ID approve` or `refuse` decides",
@@ -185,7 +185,7 @@ mod tests {
             let text = std::fs::read_to_string(sources().join(file)).unwrap();
             found.extend(literals(&text).into_iter().map(|text| (file.to_owned(), text)));
         }
-        // Of these files, most sentences are for callers.
+        // Of these files, most sentences are for callers; those with these words are for operators.
         for (file, of_operators) in [
             ("keys/mod.rs", "is not a permission"),
             ("screening/lists.rs", "is missing: set"),

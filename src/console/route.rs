@@ -43,8 +43,8 @@ pub struct ConsoleRoute {
     /// With `{name}` for each part that varies.
     pub path: &'static str,
     pub access: RouteAccess,
-    /// Whether the page's script requests it at intervals. That does not count as a use of the
-    /// session, which an open page would otherwise keep from ending.
+    /// Whether the page's script requests it at intervals. Such a request does not count as a use
+    /// of the session. Otherwise an open page would keep the session from ending.
     pub is_polled: bool,
     pub(super) handler: Handler,
 }

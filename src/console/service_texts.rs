@@ -1,6 +1,6 @@
 //! What the service itself wrote into the store, in the reader's language: the evidence of
-//! screening, what decisions and entries of the audit log are about, and its own reasons. What a
-//! person typed, names on lists, identifiers and addresses stay as they are.
+//! screening, what decisions and entries of the audit log are about, and reasons that no person
+//! gave. What a person typed, names on lists, identifiers and addresses stay as they are.
 
 use super::blocks::word;
 use super::texts::Words;
@@ -53,8 +53,8 @@ impl Words {
         self.translated(SUBJECT, text)
     }
 
-    /// A reason or a detail that the service wrote. The reason may be a refusal, if that ended an
-    /// approval request. The bank's words at the end of a difference's detail stay as they are.
+    /// A reason or a detail that the service wrote. The reason for which an approval request ended
+    /// may be a refusal. The bank's words at the end of a difference's detail stay as they are.
     pub fn service_text(&self, text: &str) -> String {
         let mut parts = text.split(BANK_SAYS);
         let own = parts.next().unwrap_or("");
@@ -263,7 +263,7 @@ mod tests {
                 .iter()
                 .any(|begin| text.starts_with(begin))
         };
-        // Of the last file, only the sentences with these words are reasons.
+        // Each file, and the words that mark its reasons; without words, all sentences are reasons.
         for (file, with_words) in [
             ("operator/four_eyes/ending.rs", ""),
             ("audit/mod.rs", ""),
@@ -278,7 +278,7 @@ mod tests {
                 })
                 .map(|text| filled(&text, SAMPLE))
                 .collect();
-            assert!(!told.is_empty(), "{file} says nothing of this");
+            assert!(!told.is_empty(), "{file} has no reasons");
             found.extend(told);
         }
         assert!(found.len() >= 20, "{found:#?}");
@@ -286,7 +286,7 @@ mod tests {
         // The reason of a request that ended because its decision would now be declined.
         let declined = "payout_01: it is settled, which does not take this decision".to_owned();
         assert_eq!(left(&[declined.replace("payout_01", "P1")], Words::service_text), [""; 0]);
-        // What the bank says of a payout follows, in its own words.
+        // Behind the text of the service stands what the bank says of a payout, untranslated.
         for attention in Attention::ALL {
             let told = format!("{}{BANK_SAYS}AC04{BANK_SAYS}X7; X8", attention.meaning());
             assert_eq!(left(std::slice::from_ref(&told), Words::service_text), [""; 0]);

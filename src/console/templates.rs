@@ -5,8 +5,9 @@
 use super::blocks::word;
 use super::texts::{self, Words};
 
-/// The placeholders whose values are words of the service. The value of `whom` is `everybody` or an
-/// account. That of any other placeholder is a name, an identifier or a number, and stays as it is.
+/// The placeholders whose values are words of the service. Besides them, only the value of `whom`
+/// is translated: it is `everybody` or an account. The values of all other placeholders are names,
+/// identifiers or numbers, and stay as they are.
 const WORD_PLACEHOLDERS: &[&str] = &["act", "mode", "operation", "reason", "status", "what"];
 /// The placeholder whose value has only digits.
 const NUMBER_PLACEHOLDER: &str = "number";

@@ -141,8 +141,8 @@ mod tests {
         }
     }
 
-    /// A file in the folder is all that another language takes: the build finds it, browsers get
-    /// it, it has a name for the choice, and it is held to the same texts.
+    /// To add a language, a file in the folder is enough: the build finds it, browsers get it, it
+    /// gives the name by which people choose it, and the tests require every text in it.
     #[test]
     fn a_third_language_is_one_file() {
         let own = sources().join("console/texts");

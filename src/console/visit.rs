@@ -35,7 +35,7 @@ pub struct ConsoleRequest {
     pub(super) cookie: String,
 }
 
-/// A request of an operator who is signed in and may ask for its route.
+/// A request of an operator who is signed in and may use the route.
 pub struct Visit {
     pub(super) asked: ConsoleRequest,
     pub session: Session,
@@ -86,7 +86,7 @@ impl ConsoleRequest {
     pub fn fields<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
         self.form.all(name)
     }
-    /// Whether htmx sent the request, which wants only a part of a page.
+    /// Whether htmx sent the request: it wants only a part of a page.
     pub fn wants_part(&self) -> bool {
         self.headers.contains_key("hx-request")
     }

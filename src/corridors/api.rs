@@ -77,7 +77,7 @@ fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, OperationE
     let contract = chain.token_contract.bytes();
     let cursor = chains::rows::cursor(context.tx, mode, chain.name)?;
     let is_followed = chains::rows::is_followed_with(context.tx, mode, chain.name, contract)?;
-    // A chain has no test clock.
+    // Blocks have real times, so the account's test clock does not count.
     let seconds_behind = cursor.map(|cursor| (context.now.instant() - cursor.block_time).max(0));
     let status = match seconds_behind {
         _ if cursor.is_some_and(|cursor| cursor.has_deprecated(contract)) => {

@@ -29,9 +29,9 @@ pub fn require_actor_and_reason(by: &DecidedBy, mode: Mode) -> Result<(), Operat
 }
 
 /// Refuses a command line that gives no reason, or does not name an operator with at least the role
-/// `least`. Refuses nothing before somebody was created with `hundi operators create`. If `least`
-/// is [`Role::Admin`] (to manage operators and keys) and no administrator is there or all are
-/// disabled, any name will do: otherwise nobody could create an administrator.
+/// `least`. Refuses nothing before somebody was created with `hundi operators create`. `least` is
+/// [`Role::Admin`] for managing operators and keys. While every administrator is disabled or there
+/// is none, any name will do for that: otherwise nobody could create an administrator.
 pub fn require_operator(
     tx: &mut dyn Tx,
     by: &DecidedBy,

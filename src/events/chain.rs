@@ -167,7 +167,7 @@ fn is_due(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
 }
 
 /// How many more events the next checkpoint needs, if the last checkpoint counts `events_count`
-/// events. That need not be a multiple of [`STEP`], because a purge also writes checkpoints.
+/// events. This count need not be a multiple of [`STEP`], because a purge also writes checkpoints.
 const fn events_to_next(events_count: i64) -> i64 {
     STEP - events_count % STEP
 }

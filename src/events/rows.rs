@@ -299,14 +299,15 @@ pub fn remove_until(
     tx.execute("DELETE FROM events WHERE scope = ?1 AND id <= ?2", values![scope, last])
 }
 
-/// The lowest identifier of an outbox row, if there is a row. On the embedded store, rows stay in
-/// the outbox after a commit only if a command beside the server wrote them, if the commit has more
-/// of them than one run of the sequencer takes, or if that run failed.
+/// The lowest identifier of an outbox row, if there is a row. On the embedded store, the sequencer
+/// runs once within each commit of the server that writes outbox rows, and usually takes them all.
+/// Rows stay in the outbox only if a command beside the server wrote them, if there are more of
+/// them than one run takes, or if the run failed.
 pub fn outbox_first(tx: &mut dyn Tx) -> Result<Option<Vec<u8>>, StoreError> {
     tx.row("SELECT id FROM outbox ORDER BY id LIMIT 1", &[])?.map(|mut row| row.bytes()).transpose()
 }
 
-/// Writes an outbox row: an event that has no identifier yet. `id` is the row's own.
+/// Writes an outbox row: an event that has no identifier yet. `id` identifies only the row.
 pub fn insert_outbox(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -368,10 +369,10 @@ fn outbox_query(is_shared: bool) -> String {
 /// Removes outbox rows that became events. On a shared store it removes only the rows that were
 /// read, because rows with lower identifiers may become visible at any moment.
 ///
-/// There it finds the rows by `place`, the first column of the index `outbox_place`. By `id` it
-/// would be slow: if PostgreSQL's planner believes that the table has hardly any rows, it scans the
-/// whole of that index for each row to remove. And until a vacuum, the index keeps the entries of
-/// removed rows.
+/// On a shared store it finds the rows by `place`, the first column of the index `outbox_place`. To
+/// find them by `id` would be slow: if PostgreSQL's planner believes that the table has hardly any
+/// rows, it scans the whole of that index for each row to remove. And until a vacuum, the index
+/// keeps the entries of removed rows.
 pub fn remove_outbox(tx: &mut dyn Tx, sequenced: &[OutboxRow]) -> Result<(), StoreError> {
     if tx.is_shared() {
         let places: Vec<Value<'_>> = sequenced.iter().map(|row| row.place.into()).collect();

@@ -1,8 +1,8 @@
 //! Pictures of status graphs, drawn from the arrows in the code.
 //!
 //! A status is as many rows below the top as the longest path to it has arrows; arrows that lead
-//! back do not count. An arrow that skips rows passes through a free place in each of them. One
-//! that leads back runs along the right side.
+//! back do not count. An arrow that skips rows passes through a free place in each of these rows.
+//! An arrow that leads back runs along the right side.
 
 use std::collections::HashMap;
 

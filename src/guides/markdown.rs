@@ -104,7 +104,7 @@ struct CodeBlock {
 }
 
 impl CodeBlock {
-    /// `info` is what stands behind the fence: the language, and `title=FILE`.
+    /// `info` is what follows the opening fence: the language, and perhaps `title=FILE`.
     fn new(info: &str, text: String) -> CodeBlock {
         let mut words = info.split_whitespace();
         let language = words.next().unwrap_or("text").to_owned();
@@ -125,8 +125,8 @@ impl CodeBlock {
     }
 }
 
-/// Writes blocks that follow one another, and empties the list. Several are a choice, of which the
-/// reader sees one.
+/// Writes blocks that follow one another, and empties the list. Several blocks become a choice: the
+/// reader sees one block at a time.
 fn push_codes(html: &mut String, codes: &mut Vec<CodeBlock>) {
     let is_choice = codes.len() > 1;
     if is_choice {
@@ -188,11 +188,10 @@ fn mark(line: &str) -> Option<LanguageMark<'_>> {
     }
 }
 
-/// The options behind a fence that only the tests read.
+/// Options that only the tests read. They stand in the line of a code block's opening fence.
 const TEST_OPTIONS: [&str; 4] = [" background=", " pasted=", " answer=", " unrun="];
 
-/// The text as readers of Markdown get it: without marks, and without the options behind a fence
-/// that only the tests read.
+/// The text as readers of Markdown get it: without marks and without [`TEST_OPTIONS`].
 pub fn plain(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut lines = text.lines().peekable();
@@ -219,9 +218,10 @@ fn marks_to_html(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The text for one language. Parts that are marked for others are left out, and so are rows of
-/// tables about others. Of code blocks that are a choice, the one in this language stays. If there
-/// is none in this language, the first row or block stays. An unknown language counts as `bash`.
+/// The text for one language. Parts that are marked for other languages only are left out. Of
+/// consecutive table rows that each begin with a language's name, only the row of this language
+/// stays. Of code blocks that are a choice, only the block in this language stays. If no row or
+/// block is of this language, the first one stays. An unknown language counts as `bash`.
 pub fn only(text: &str, language: &str) -> String {
     let known = LANGUAGES.iter().find(|(name, _)| *name == language);
     let (language, row_name) = known.copied().unwrap_or(LANGUAGES[0]);
@@ -247,7 +247,7 @@ pub fn only(text: &str, language: &str) -> String {
             }
             None => {}
         }
-        // Lines with marks stay for now: `plain` removes each with the blank line behind it.
+        // Lines with marks stay for now: `plain` removes each with the blank line after it.
         kept.push_str(line);
         kept.push('\n');
     }
@@ -294,10 +294,10 @@ fn one_choice(text: &str, language: &str) -> String {
     kept
 }
 
-/// Whether a block belongs to the same choice as those right before it, whose languages are
-/// `choice`: all are code, each in another language. A second block in one of these languages
-/// begins anew, because it says something else. What a program prints belongs to no choice and ends
-/// one.
+/// Whether a block in the language `next` continues the choice of the blocks right before it, whose
+/// languages are `choice`. The blocks of a choice are programs, no two of them in one language. A
+/// second block in a language says something else than the first, so it begins a new choice. The
+/// output of a program belongs to no choice, and ends the choice before it.
 fn continues_choice<'a>(choice: impl Iterator<Item = &'a str>, next: &str) -> bool {
     let mut choice = choice.peekable();
     choice.peek().is_some()
@@ -305,7 +305,7 @@ fn continues_choice<'a>(choice: impl Iterator<Item = &'a str>, next: &str) -> bo
         && choice.all(|language| is_program(language) && language != next)
 }
 
-/// Whether a block is code, of which there can be a choice, and not the output of a program.
+/// Whether blocks in this language are programs, and not the output of a program.
 fn is_program(language: &str) -> bool {
     !matches!(language, "text" | "json")
 }

@@ -64,7 +64,8 @@ const GUIDES: &[GuideSource] = &[
     ),
 ];
 
-/// The address in the guides' code, which the pages replace with the server's own.
+/// The server's address in the text of the guides. What is served has the server's own address
+/// instead.
 const EXAMPLE_URL: &str = "http://127.0.0.1:8080";
 
 /// All guides in one file.
@@ -135,8 +136,8 @@ struct GuideTemplate<'a> {
 }
 
 /// Every page and file below `/docs/`, and the files `/llms.txt` and `/llms-full.txt`. All are
-/// rendered at the first request for one, because commands that answer no requests open the service
-/// too.
+/// rendered when somebody first asks for one of them. Commands that answer no requests make a
+/// `Guides` too, and never need the files.
 pub struct Guides {
     document: Value,
     public_url: String,
@@ -195,7 +196,7 @@ impl Guides {
     }
 
     /// What a browser is shown instead of a page that does not exist; `meant` is the path of the
-    /// one that was probably meant.
+    /// page that was probably meant.
     pub fn missing(&self, meant: Option<&str>) -> Option<GuideFile> {
         let file = self.files().get(MISSING_PATH)?;
         let Some(meant) = meant else { return Some(file.clone()) };

@@ -1,5 +1,6 @@
-//! Chaos for keys that have a profile: which requests are refused before they run, and what happens
-//! to the answers of the others. Only POSTs and GETs are attacked, and of these no test helpers.
+//! Chaos: attacks on a caller who asks for them in test mode, by giving an API key a chaos profile.
+//! Here requests with such a key are attacked: some are refused before they run, and the answers to
+//! others are delayed or dropped. Only POSTs and GETs are attacked, and never test helpers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -95,8 +96,9 @@ async fn begin(
     Err(refusal.into())
 }
 
-/// Notes the withheld events that the caller learns of from this answer: those about the object in
-/// the path, and of an answer under `/v1/events` those that it shows.
+/// The profile leaves some events undelivered. Notes which of them the caller learns of from this
+/// answer: the events about the object in the path, and if the path is under `/v1/events`, the
+/// events in the answer.
 pub async fn note_read(
     app: &AppState,
     caller: &Caller,

@@ -27,14 +27,14 @@ const CONSOLE_CONNECTIONS_MAX: usize = 128;
 /// The most requests that may wait for an event at the same time, whatever the limit on open files.
 const WAITS_MAX: usize = 1_024;
 
-/// How many requests may wait for an event: at most half of the API's connections beside a console,
-/// so that other requests find one.
+/// How many requests may wait for an event at the same time: at most half of the connections that
+/// the API has when the console listens too. So other requests still find a connection.
 pub fn waits_max() -> usize {
     let count = descriptors_max().map_or(CONNECTIONS_MAX, connections_for);
     WAITS_MAX.min(shares(count, true).api / 2)
 }
 
-/// How many connections of a process are for whom.
+/// How many of a process's connections the API and the console may each have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shares {
     pub api: usize,
@@ -69,7 +69,7 @@ pub fn descriptors_max() -> Option<usize> {
 /// One open connection.
 struct OpenConnection {
     peer: Option<IpAddr>,
-    /// Since when no answer is being made; `None` while one is.
+    /// Since when no request is being answered on it; `None` while one is.
     idle_since: Option<Instant>,
     /// Whether it was told to close.
     is_closing: bool,
@@ -124,8 +124,8 @@ impl Connections {
                 if count < self.count_max {
                     return;
                 }
-                // Each connection that was told to close will make room for one. Another is told
-                // only if those are too few.
+                // Each connection that was told to close will make room for one. Another one is
+                // told to close only if these do not make enough room.
                 if count - table.closing_count >= self.count_max {
                     close_longest_idle(&mut table, |_| true);
                 }
@@ -323,12 +323,12 @@ mod tests {
         let third = connections.admit(peer(1)).unwrap();
         assert!(
             is_told_to_close(&own[0]).await && !is_told_to_close(&own[1]).await,
-            "in the place of its own"
+            "the third takes the place of the peer's longest idle connection"
         );
         own[1].activity().begin();
         third.activity().begin();
-        assert!(connections.admit(peer(1)).is_none(), "all of its own are busy");
-        assert!(connections.admit(peer(2)).is_some(), "others have theirs");
+        assert!(connections.admit(peer(1)).is_none(), "all connections of this peer are busy");
+        assert!(connections.admit(peer(2)).is_some(), "another peer has its own share");
         // A proxy on this machine stands for many.
         let proxied: Vec<_> = (0..3).map(|_| connections.admit(LOCAL).unwrap()).collect();
         assert_eq!(proxied.len(), 3);

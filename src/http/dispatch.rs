@@ -71,7 +71,8 @@ impl Api {
     }
 }
 
-/// What is noted while a request is judged, for the answer's headers, log, metrics and chaos.
+/// What is noted while a request is judged: for the answer's headers, for the log and the metrics,
+/// and for the chaos profile of the key (attacks that a caller asks for in test mode).
 #[derive(Default)]
 struct Trace {
     route: Option<&'static str>,
@@ -417,7 +418,7 @@ async fn post(
     let timed_check = timed_check.and_then(|(check, body)| check(body));
     let extra = ExtraChecks { entries, timed_check };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), extra);
-    // The turn is taken while the key is held: a retry meanwhile is refused with `resource_locked`.
+    // A retry that comes while this request waits for its turn is refused with `resource_locked`.
     let _turn = match is_expensive && permitted.is_ok() {
         true => Some(api.expensive_turns.take(asked.caller.scope).await?),
         false => None,

@@ -17,8 +17,8 @@ pub trait Field: Sized + Clone + Send + 'static {
     /// Reads a value that was sent; problems go to `entries` under `name`, nested names joined
     /// with dots.
     fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self>;
-    /// Reads the member of an object: absent, `null` and `""` of a required field are
-    /// `parameter_empty`.
+    /// Reads a member of an object. A required field that is absent, `null` or `""` is a problem
+    /// with the code `parameter_empty`.
     fn read(node: Option<&Node>, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
             Some(node) if !is_left_out(node) => Self::parse(node, name, entries),
@@ -177,7 +177,7 @@ pub fn shown_name(name: &str) -> String {
 pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut Vec<RefusalEntry>) {
     let Node::Object(members) = node else { return };
     for (key, _) in members.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-        // A refusal lists no more, and a body can have thousands.
+        // A refusal lists no more entries, and a body can have thousands of unknown members.
         if entries.len() >= ENTRIES_MAX {
             return;
         }

@@ -195,8 +195,9 @@ pub struct ErrorShapeStream<S> {
     refuse: Refuse,
     /// What arrived since the last answer, at most [`HEAD_BYTES_PARSED_MAX`].
     head: Vec<u8>,
-    /// Whether an answer was sent already. Then the peer speaks HTTP. If a refused head is not in
-    /// `head`, it arrived before that answer was sent, which emptied `head`.
+    /// Whether an answer was sent already: then the peer speaks HTTP. Each answer empties `head`.
+    /// So when hyper refuses a head that arrived before the last answer was sent, `head` does not
+    /// have it.
     has_answered: bool,
     /// What is sent instead of hyper's bytes, and how much of it was sent.
     replacement: Option<(Vec<u8>, usize)>,

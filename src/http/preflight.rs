@@ -27,7 +27,7 @@ pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
 /// How many preflight steps of a process may ask a chain's nodes at once. Each account and mode may
 /// run one of them, so that no caller keeps the others from asking. Each step keeps its permit for
 /// at least `PERMIT_SECONDS_MIN`, so that callers cannot use up the request limit of the chain's
-/// nodes, which following the chain shares.
+/// nodes: the worker that follows the chain needs some of it.
 pub const PERMITS_COUNT_MAX: usize = 4;
 const PERMIT_SECONDS_MIN: u64 = 1;
 
@@ -163,11 +163,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_account_waits_for_itself_to_be_screened() {
+    async fn one_request_of_an_account_is_screened_at_a_time() {
         let permits = Permits::default();
         let (one, other) = (Scope::new(1, Mode::Live), Scope::new(2, Mode::Live));
         let turn = permits.screening_turn(one).await;
-        assert!(permits.screening_turn(one).now_or_never().is_none(), "its own comes first");
+        assert!(
+            permits.screening_turn(one).now_or_never().is_none(),
+            "its earlier request comes first"
+        );
         assert!(permits.screening_turn(other).now_or_never().is_some(), "others do not wait");
         drop(turn);
         assert!(permits.screening_turn(one).now_or_never().is_some());

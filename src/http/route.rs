@@ -147,7 +147,7 @@ pub struct Route {
     pub answers_pdf: bool,
     /// Whether the answer can also be CSV.
     pub answers_csv: bool,
-    /// Whether the parameter `wait` makes a request wait for objects on an empty page.
+    /// Whether the parameter `wait` delays the answer while the page has no objects.
     pub waits: bool,
     /// Whether it changes the row of the caller's API key, so that this node must read the row
     /// again.
@@ -221,7 +221,7 @@ impl Route {
         self.guesses = Some(guesses);
         self
     }
-    /// Allows a wait for objects on an empty page. The list's filters must have `query::WAIT`.
+    /// Lets a caller wait until the page has an object. The list's filters must have `query::WAIT`.
     pub fn waiting(mut self) -> Route {
         self.waits = true;
         self
@@ -479,8 +479,8 @@ pub fn nothing(_: &mut Context<'_>) -> Result<(), OperationError> {
 /// (beneficiaries, senders, quote locks, transfers).
 pub fn refuse_live_key_before_setup(context: &mut Context<'_>) -> Result<(), OperationError> {
     if context.scope().livemode() && !context.services.is_live_configured() {
-        let message = "Live mode is not configured on this server yet: live keys can read, and \
-         create once the operator has set it up.";
+        let message = "Live mode is not configured on this server yet: live keys can read now, \
+                       and can create once the operator has set it up.";
         return Err(Refusal::new(Code::ActionUnauthorized, message).into());
     }
     Ok(())

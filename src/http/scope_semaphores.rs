@@ -7,8 +7,8 @@ use tokio::sync::Semaphore;
 
 use crate::kernel::Scope;
 
-/// Accounts and modes that are remembered. From this number on, those whose permit nobody has or
-/// waits for are forgotten.
+/// Once this many accounts and modes are remembered, those whose permit nobody has or waits for are
+/// forgotten.
 const SCOPES_COUNT_MAX: usize = 1_000;
 
 #[derive(Default)]

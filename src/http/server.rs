@@ -33,8 +33,8 @@ pub const HEAD_SECONDS_MAX: u64 = 30;
 pub const WRITE_SECONDS_MAX: u64 = 30;
 /// How long running requests may continue after a stop.
 pub const STOP_SECONDS_MAX: u64 = 20;
-/// How long after a stop connections without a running request stay open, so that answers that are
-/// made already can be sent.
+/// For this long after the stop begins, connections without a running request stay open, so that
+/// finished answers can still be sent.
 const ANSWER_SENT_SECONDS: u64 = 2;
 
 /// The IP address that a request's connection comes from. It is in the request's extensions.
@@ -130,8 +130,8 @@ pub async fn serve<F>(
     if tokio::time::timeout(for_answers, &mut drained).await.is_ok() {
         return;
     }
-    // A connection without a running request must not delay the stop any longer: perhaps a head was
-    // begun on it that never ends.
+    // A connection without a running request must not delay the stop any longer: its client may
+    // have begun a head that it never ends.
     connections.close_idle();
     let left = Duration::from_secs(STOP_SECONDS_MAX).saturating_sub(for_answers);
     if tokio::time::timeout(left, drained).await.is_err() {

@@ -51,8 +51,8 @@ impl Rails {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
     pub code: String,
-    /// The bank that the branch belongs to: the small bank, if its codes begin with the letters of
-    /// a larger one. `None` if the source has no name.
+    /// The bank that the branch belongs to. Codes of some small banks begin with the letters of a
+    /// larger bank; this is then the small bank. `None` if the source has no name.
     pub bank_name: Option<String>,
     pub branch_name: Option<String>,
     pub rails: Rails,

@@ -144,8 +144,8 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
                 }
             }
         }
-        // A directory without rail columns says nothing about rails, which differs from having
-        // none.
+        // A CSV without columns for rails says nothing about rails. That differs from a branch that
+        // accepts no rail.
         if rail_columns.iter().all(|(at, _)| at.is_none()) {
             rails = Rails::NOT_TOLD;
         }

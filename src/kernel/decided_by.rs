@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn both_have_a_longest_length() {
+    fn a_name_or_a_reason_that_is_too_long_is_refused() {
         let (actor, reason) = ("a".repeat(ACTOR_CHARACTERS_MAX), "b".repeat(REASON_CHARACTERS_MAX));
         assert!(DecidedBy::new(&actor, &reason).is_ok());
         assert!(DecidedBy::new(&format!("{actor}a"), &reason).is_err());

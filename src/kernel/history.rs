@@ -80,7 +80,11 @@ impl<S: Status> History<S> {
                     to.status.as_str()
                 ))
             } else if to.at < from.at {
-                Some(format!("{} was taken before {}", to.status.as_str(), from.status.as_str()))
+                Some(format!(
+                    "{} has an earlier time than {}, the status before it",
+                    to.status.as_str(),
+                    from.status.as_str()
+                ))
             } else {
                 None
             }

@@ -44,7 +44,7 @@ pub enum StoredAt {
 /// So a change of the key finds every sealed value through [`SealedPlace::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedPlace {
-    /// Each value is bound to it, so it must never change.
+    /// Each sealed value is bound to the name of its place, so the name must never change.
     name: &'static str,
     at: StoredAt,
 }
@@ -239,8 +239,8 @@ impl Sealer {
         &self.fingerprint_key
     }
 
-    /// The key that seals: the one with this verifier, or the first if the store names none yet.
-    /// `None` if the sealer has no key with this verifier.
+    /// The key that seals: the one with the verifier that the store names, or the first one if the
+    /// store names none yet. `None` if the sealer has no key with that verifier.
     pub fn sealing_key(&self, verifier: Option<&[u8]>) -> Option<SealingKey<'_>> {
         let found = match verifier {
             None => self.keys.first(),

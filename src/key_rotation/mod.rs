@@ -7,8 +7,8 @@
 //! 3. [`await_earlier`] waits for the transactions that had begun before. From then on the values
 //!    sealed with the old key only become fewer.
 //! 4. [`step`] seals a batch of these values again in a short transaction. It replaces a value only
-//!    if the value is still the one that it read. It stores how far it got, so that a command that
-//!    was killed continues there.
+//!    if the value is still the one that it read. It stores how far it got. If the command is
+//!    killed, the next run continues there.
 //! 5. The change is over ([`finish`]) when a [`survey`] of every value finds only values that the
 //!    new key opens.
 //!
@@ -211,7 +211,7 @@ pub fn step(
     Ok((place_name != ALL_PLACES_DONE).then_some(Rotation { values_count, ..running }))
 }
 
-/// Stored in place of a place's name once all places are done.
+/// Stored instead of the name of a place once all places are done.
 const ALL_PLACES_DONE: &str = "";
 
 /// The place that a planted fault leaves out. A test shows that the survey finds its values.

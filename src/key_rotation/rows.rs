@@ -74,7 +74,7 @@ pub fn insert(tx: &mut dyn Tx, rotation: &Rotation) -> Result<(), StoreError> {
     )
 }
 
-/// Stores the progress of a change; a conflict if it is not where `from` says.
+/// Stores the progress of a change; a conflict if the stored progress differs from that in `from`.
 pub fn save_progress(
     tx: &mut dyn Tx,
     from: &Rotation,

@@ -261,8 +261,8 @@ impl KeyRing {
         Ok(caller)
     }
 
-    /// When a key was last used in this process, in Unix seconds, within a second or so. `None`
-    /// once that is stored, and for a key that was not used.
+    /// When a key was last used in this process, in Unix seconds; it may be a second or so too
+    /// early. `None` once that time is stored, and for a key that was not used.
     pub fn used_at(&self, key_id: Id<kind::ApiKey>) -> Option<i64> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner).get(&key_id).copied()
     }
@@ -284,7 +284,7 @@ impl KeyRing {
         }
     }
 
-    /// Forgets a key, so that its next request reads it again.
+    /// Forgets a key, so that the next request with the key reads its row again.
     pub fn forget(&self, key_id: Id<kind::ApiKey>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (caller, _)| caller.key_id != key_id);

@@ -25,7 +25,7 @@ const INVISIBLE: [char; 3] = ['\u{ad}', '\u{200c}', '\u{200d}'];
 /// A text without differences that do not count: case, invisible signs, other forms of a sign (such
 /// as full-width letters), and the dot of a Turkish capital I. Each apostrophe is the ASCII one.
 fn folded(text: &str) -> String {
-    // Before NFKC, which would make of U+00B4 a space with an accent.
+    // This comes before NFKC, which would turn U+00B4 into a space with an accent.
     let plain = text.replace(APOSTROPHES, "'").replace(INVISIBLE, "");
     let lower: String = plain.nfkc().flat_map(char::to_lowercase).collect();
     lower.replace("i\u{307}", "i")
@@ -72,12 +72,12 @@ pub fn matches(name: &str, asked: &[String]) -> bool {
     asked.iter().all(|asked| known.iter().any(|word| word.starts_with(asked.as_str())))
 }
 
-/// Keeps the words of a new person's name.
+/// Stores the words of a new person's name.
 pub fn keep(tx: &mut dyn Tx, scope: Scope, id: AnyId, name: &str) -> Result<(), StoreError> {
     rows::insert(tx, scope, id, &words(name))
 }
 
-/// Keeps the words of a name beside those that are kept.
+/// Stores the words of a name in addition to those that the person already has.
 pub fn keep_more(tx: &mut dyn Tx, scope: Scope, id: AnyId, name: &str) -> Result<(), StoreError> {
     rows::add(tx, scope, id, &words(name))
 }

@@ -4,7 +4,7 @@ use crate::kernel::{AnyId, ObjectKind, Scope, StoreError};
 use crate::store::{self, Row, Tx, Value};
 use crate::values;
 
-/// Keeps the words of a new person, with one statement.
+/// Stores the words of a new person, with one statement.
 pub fn insert(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -18,7 +18,7 @@ pub fn insert(
     store::insert_all(tx, "name_words", "word, scope, id, object", &rows)
 }
 
-/// Keeps those of the words that the person does not have yet.
+/// Stores the words that the person does not have yet.
 pub fn add(tx: &mut dyn Tx, scope: Scope, id: AnyId, words: &[String]) -> Result<(), StoreError> {
     for word in words {
         tx.execute(
@@ -46,8 +46,8 @@ pub fn beginning_with(
     tx.rows(sql, values![beginning.as_bytes(), &after, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The names of persons of one account and mode who come after an identifier, for the worker that
-/// adds missing words.
+/// The names of persons of one account and mode, from the first identifier after `after` on, for
+/// the worker that adds missing words.
 pub fn names_after(
     tx: &mut dyn Tx,
     kind: ObjectKind,

@@ -29,7 +29,7 @@ pub(super) fn decide(
         OperatorDecision::Check(answer) => {
             return apply_check_by_hand(tx, now, services, scope, id, *answer);
         }
-        _ => return Err(declined(id, "a beneficiary is approved or refused")),
+        _ => return Err(declined(id, "a beneficiary can only be approved or refused")),
     };
     let mut beneficiary = find_named(id, |id| beneficiaries::rows::find(tx, scope, id))?;
     let is_held =

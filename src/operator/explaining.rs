@@ -33,8 +33,8 @@ pub fn explain(
     let what = asked.what.as_str();
     let note = by.reason();
     decisions::require_operator(tx, by, Role::Operator)?;
-    // A line or a difference with a chain is named by its identifier, whatever the kind, and may go
-    // without a reason. Any other difference needs one.
+    // A line or a difference with a chain is named by its identifier, whatever the kind, and needs
+    // no reason. Any other difference needs a reason.
     let id = InternalId::parse(what);
     if id.is_none() && note.is_empty() {
         let text = "say why the difference is right: --reason TEXT";

@@ -47,9 +47,10 @@ pub use resuming::{pause_subject, resume, submit_waiting};
 /// A decision about one object.
 #[derive(Clone, Debug)]
 pub enum OperatorDecision {
-    /// Sender: may send. Beneficiary: it becomes payable; one that screening holds before its
-    /// account is verified is checked again. Transfer under review: the deposits are judged again.
-    /// Payout on hold: it is submitted again. Refund that screening holds: it may be sent.
+    /// Sender: may send. Beneficiary: it becomes payable; if screening held it before its account
+    /// was verified, the account is checked again instead. Transfer under review: the deposits are
+    /// judged again. Payout on hold: it is submitted again. Refund that screening holds: it may be
+    /// sent.
     Approve,
     /// Sender: may not send. Beneficiary in verification: rejected. Active one that screening
     /// holds: it stays without payouts. Transfer under review, or payout on hold: the money goes
@@ -101,7 +102,7 @@ impl OperatorDecision {
 /// Carries a decision out, keeps who decided and why, and returns a sentence about what happened.
 /// If the decision needs a second person, it is kept as a request instead; the sentence says so.
 /// Declined if there is no such object, or if it does not permit this decision now. The caller then
-/// has to undo the transaction, because the record was written first.
+/// has to undo the transaction, because the record is already written.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -215,7 +216,7 @@ fn decide_sender(
         OperatorDecision::Refuse => {
             (Screening::ConfirmedMatch, HitDecision::Refused, "may not send")
         }
-        _ => return Err(declined(id, "a sender is approved or refused")),
+        _ => return Err(declined(id, "a sender can only be approved or refused")),
     };
     let sender = id.typed().ok_or_else(|| declined(id, "not a sender"))?;
     let decided = decide_hits(tx, now, scope, id, decision, by)?;
@@ -257,7 +258,12 @@ fn decide_transfer(
                 late,
             )?
         }
-        _ => return Err(declined(id, "a transfer is put under review, approved or refused")),
+        _ => {
+            return Err(declined(
+                id,
+                "a transfer can only be put under review, approved or refused",
+            ));
+        }
     };
     if !is_taken {
         // Somebody on a list can pay to the address of a transfer that takes no more money. Then
@@ -294,7 +300,7 @@ fn decide_deposit(
     decision: &OperatorDecision,
 ) -> OperatorResult {
     let OperatorDecision::Refund(to_address) = decision else {
-        return Err(declined(id, "a deposit is refunded"));
+        return Err(declined(id, "a deposit can only be refunded"));
     };
     let deposit = find_named(id, |id| deposits::rows::find(tx, scope, id))?;
     // An address in another chain's form would be rewritten in this chain's form, where it belongs

@@ -40,7 +40,9 @@ pub(super) fn decide(
             let decided = decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?;
             refunds::end_screening_hold(tx, now, services, &mut refund)?;
             Ok(match refund.is_on_hold() {
-                true => format!("screening no longer holds {id}; the bank's reports do{decided}"),
+                true => {
+                    format!("screening no longer holds {id}; the bank's reports still do{decided}")
+                }
                 false => format!("{id} may be sent{decided}"),
             })
         }
@@ -50,7 +52,7 @@ pub(super) fn decide(
                 "{id} stays held{decided}; `hundi refunds address` gives it another address"
             ))
         }
-        _ => Err(declined(id, "a refund is approved or refused")),
+        _ => Err(declined(id, "a refund can only be approved or refused")),
     }
 }
 
@@ -115,12 +117,13 @@ pub fn set_refund_address(
 }
 
 /// Stores which transaction sent a refund, as the operator says; the chain confirms it later.
-/// Declined on a simulated chain, and for a refund or text that [`refunds::mark_sent`] refuses.
+/// Declined on a simulated chain, and for a refund or a hash that [`refunds::mark_sent`] refuses.
 /// Also declined if the transaction has confirmed another refund already, because that is usually a
 /// mistake, unless `is_batch` says that it pays several refunds.
 ///
 /// The account is not locked: only one row is changed, and the update repeats its version. A lock
-/// would not protect the look at other refunds, because workers complete those without it.
+/// would not keep another refund from being confirmed meanwhile, because workers complete refunds
+/// without locking the account.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -21,8 +21,8 @@ fn whom(account: &Option<String>) -> String {
     account.as_ref().map_or_else(|| "everybody".to_owned(), |name| format!("account {name:?}"))
 }
 
-/// Ends a pause of everybody or of one account. The caller has to call [`submit_waiting`] after the
-/// commit, so that payouts that waited go on. Declined if there is no such pause.
+/// Ends a pause for everybody or for one account. The caller has to call [`submit_waiting`] after
+/// the commit, so that payouts that waited go on. Declined if there is no such pause.
 pub fn resume(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -1,6 +1,7 @@
 //! The daily closing: what each ledger account opened with, what moved, and what it closed with.
 //! What moved is compared with the bank's statements, and with the deposits and refunds that the
-//! chain made final on that day. These are read from the store; no node of a chain is asked.
+//! chain made final on that day. The deposits and refunds are read from the store; no node of the
+//! chain is asked.
 
 use crate::kernel::{Currency, Mode, Money, StoreError};
 use crate::ledger::LedgerAccount;

@@ -25,8 +25,8 @@ const ENDPOINTS_MAX: i64 = 100;
 pub const WEBHOOK_LATE_SECONDS: i64 = 300;
 /// The most open payouts that are counted in each group of [`AGES_SECONDS`].
 const PAYOUTS_COUNTED_MAX: i64 = 5_000;
-/// Upper bounds of the groups that open payouts are counted in by their age, in seconds. One more
-/// group has no upper bound.
+/// Upper bounds, in seconds, of the age groups in which open payouts are counted. One more group
+/// has no upper bound.
 pub const AGES_SECONDS: [i64; 4] = [900, 3_600, 14_400, 86_400];
 
 /// The overview of one mode. Files, rates and stops are those of the whole service, `waiting` is of
@@ -59,8 +59,8 @@ pub struct Overview {
     pub stops: Vec<OperatorStop>,
     /// How much work of each kind waits, and since when ([`crate::backlog`]).
     pub waiting: Vec<WaitingCount>,
-    /// The space on the file systems that this node writes to, each with what it keeps there.
-    /// [`read`] leaves this empty, because the store does not know them.
+    /// The space on the file systems that this node writes to, each with a word for what it keeps
+    /// there. [`read`] leaves this empty, because the store does not know them.
     pub disk_spaces: Vec<(&'static str, DiskSpace)>,
 }
 

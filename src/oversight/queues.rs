@@ -29,7 +29,7 @@ crate::string_enum!(
     /// The queues, in the order in which they are shown.
     QueueKind {
         Holds "holds",
-        // Hits of screening. A transfer in review is a hold.
+        // Hits of screening. A transfer in review is in the queue of holds.
         Reviews "reviews",
         Verifications "verifications",
         Payouts "payouts",
@@ -240,8 +240,9 @@ impl QueueItems {
 const ROWS_ASKED: i64 = ROWS_MAX + 1;
 
 /// The items of one queue, oldest first: of each query at most [`ROWS_MAX`]. A query reads one row
-/// more. Only the payouts with a [`journal::Attention`] are all read, because those that the
-/// operator has explained are no items, and those of the other mode are left out.
+/// more. The payouts with a [`journal::Attention`] are an exception: all of them are read, because
+/// those of the other mode, and those that the operator has explained, are left out only after
+/// that.
 pub fn read(
     tx: &mut dyn Tx,
     queue: QueueKind,

@@ -339,7 +339,7 @@ pub struct RateLine {
     pub usd_per_usdt: i64,
     /// The earlier of the two figures' times, in Unix seconds.
     pub observed_at: i64,
-    /// INR for one USD.
+    /// The rate, INR for one USD, that the day's other rates have to be near.
     pub anchor: i64,
 }
 
@@ -361,7 +361,7 @@ pub fn rates(tx: &mut dyn Tx) -> Result<Vec<RateLine>, StoreError> {
 // The flow of a day.
 
 /// The identifier of the event with this index, from 0, among the events of one account and mode
-/// after `after`; `None` if there are fewer.
+/// after `after`; `None` if there are not that many.
 pub fn event_at_index(
     tx: &mut dyn Tx,
     scope: Scope,

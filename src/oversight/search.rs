@@ -27,7 +27,8 @@ use crate::webhooks;
 pub const FOUND_MAX: usize = 20;
 /// The most characters of a search text; a longer one finds nothing.
 pub const ASKED_CHARACTERS_MAX: usize = 200;
-/// The most persons that a search reads by its longest word. The other words choose among them.
+/// The most persons that a search reads by its longest word. The other words of the search choose
+/// among these persons.
 const PERSONS_MAX: i64 = 200;
 
 /// What was found, by kind.

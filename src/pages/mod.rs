@@ -1,5 +1,6 @@
 //! What the API's listener answers outside the API: health, readiness, metrics, `security.txt`, the
-//! OpenAPI document, the documentation, the payer's page, and what verifies payment advices.
+//! OpenAPI document, the documentation, the payer's page, and the page and keys that verify payment
+//! advices.
 
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ pub fn refuse(site: &Site, refusal: Refusal) -> Reply {
     reply
 }
 
-/// The page's token and the form, if a request is a form of the payer's page.
+/// The page's token and the form, if a request sends a form of the payer's page.
 fn payer_form<B>(request: &Request<B>) -> Option<(&str, PayerForm)> {
     let rest = request.uri().path().strip_prefix("/pay/")?;
     let (token, form) = rest.split_once('/').filter(|_| request.method() == http::Method::POST)?;
@@ -314,8 +315,8 @@ fn guide_page<B>(guides: &Guides, request: &Request<B>) -> Option<Reply> {
     Some(reply)
 }
 
-/// A page or file of the documentation as an answer. This server also serves its scripts and
-/// styles, so the policy allows no others.
+/// A page or file of the documentation as an answer. The page's scripts and styles come from this
+/// server too, so the content security policy allows no others.
 fn guide(file: &GuideFile) -> Reply {
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; \
                   connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -79,7 +79,8 @@ pub fn languages() -> &'static [PageWords] {
     &LANGUAGES
 }
 
-/// The language of readers who ask for no other and prefer none.
+/// The language for a reader who asks for none, and whose browser prefers none of the languages
+/// that there are.
 pub fn english() -> &'static PageWords {
     &LANGUAGES[0]
 }
@@ -117,7 +118,7 @@ fn preferred(headers: &HeaderMap) -> Option<&'static PageWords> {
 impl PageWords {
     /// Like [`fill`], but in a language that runs from right to left, each value is changed in two
     /// ways. It is isolated, because otherwise figures and brackets would change places (Unicode's
-    /// UAX 9). And no line breaks after a hyphen in it, as in `TRC-20`.
+    /// UAX 9). And no line is broken after a hyphen in it, as in `TRC-20`.
     pub fn fill(&self, text: &str, values: &[(&str, &str)]) -> String {
         if self.direction != "rtl" {
             return fill(text, values);

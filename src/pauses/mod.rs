@@ -3,8 +3,8 @@
 //!
 //! A pause takes effect when its transaction commits. While quotes or transfers are paused, callers
 //! are refused with 503 `service_paused`, which is not stored under their idempotency key. While
-//! payouts are paused, callers are not refused. A payout waits as long as its file for the bank is
-//! not in the folder `outbox`. A file that is in `outbox` goes on.
+//! payouts are paused, callers are not refused. A payout waits, unless its file for the bank is
+//! already in the folder `outbox`. Files in `outbox` still go to the bank.
 
 pub mod rows;
 

@@ -100,7 +100,7 @@ fn with_logo(width: u32, height: u32) -> Advice {
     advice
 }
 
-/// An advice whose values are as long as the forms take them, and wide.
+/// An advice whose values have the greatest permitted length and consist of wide letters.
 fn longest() -> Advice {
     let mut advice = sample();
     advice.issuer = "W".repeat(100);

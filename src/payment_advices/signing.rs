@@ -160,8 +160,8 @@ pub fn public_keys(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Vec<PublicKey>, S
     Ok(all.into_iter().map(|key| key.public).collect())
 }
 
-/// The keys as a JWK set (RFC 7517, RFC 8037). `livemode` and `created` are members of our own: a
-/// key of test mode vouches for nothing real.
+/// The keys as a JWK set (RFC 7517, RFC 8037). `livemode` and `created` are members of our own.
+/// `livemode` is `false` for a key of test mode, which vouches for nothing real.
 pub fn key_set(keys: &[PublicKey]) -> Value {
     let entry = |key: &PublicKey| {
         json!({

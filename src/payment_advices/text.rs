@@ -35,7 +35,7 @@ impl Face {
     }
 }
 
-/// The font files: first the two Latin ones, then one for each of [`SCRIPTS`], in that order.
+/// The font files: the Latin one, the bold Latin one, then one for each of [`SCRIPTS`], in order.
 const FILES: [&[u8]; 2 + SCRIPTS.len()] = [
     include_bytes!("../../assets/fonts/NotoSans-Regular.ttf"),
     include_bytes!("../../assets/fonts/NotoSans-Bold.ttf"),
@@ -94,8 +94,8 @@ const LATIN: [(char, char); 22] = [
 static FACES: LazyLock<Option<Vec<Face>>> =
     LazyLock::new(|| FILES.into_iter().map(Face::read).collect());
 
-/// The face that shows a character, as its index in [`FILES`]. `before` is the face of the
-/// character before. `None` if the character cannot be shown.
+/// The face (a loaded font) that shows a character, as its index in [`FILES`]. `before` is the face
+/// of the character before. `None` if the character cannot be shown.
 fn face_of(letter: char, before: usize, weight: Weight) -> Option<usize> {
     let latin = usize::from(weight == Weight::Bold);
     let is_indic = before >= 2;

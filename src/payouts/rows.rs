@@ -104,7 +104,8 @@ pub fn find_advice_texts(tx: &mut dyn Tx, number: i64) -> Result<Option<AdviceTe
     tx.row(sql, values![number])?.map(read).transpose()
 }
 
-/// A payout of any account, for a link whose mark was checked. Searches each account.
+/// Finds a payout in whatever account it is. It serves links that prove by a keyed hash that the
+/// service made them, so the caller checks the hash first.
 pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Payout>) -> Result<Option<Payout>, StoreError> {
     for scope in crate::keys::rows::scopes(tx)? {
         if let Some(payout) = find(tx, scope, id)? {

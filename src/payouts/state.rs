@@ -15,7 +15,7 @@ crate::statuses!("payout",
 crate::string_enum!(
     /// Why a payout is on hold. `Screening`: somebody concerned is not clear of the sanctions
     /// lists, and the operator has to decide. `Beneficiary`: the beneficiary cannot be paid, and
-    /// none of its hits waits for a decision.
+    /// none of its hits (list entries that may be this person) waits for a decision.
     HoldReason {
         Beneficiary "beneficiary",
         Screening "screening",

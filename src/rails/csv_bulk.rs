@@ -66,7 +66,7 @@ impl FileFormat for CsvBulk {
         orders: &[PaymentOrder],
     ) -> Result<Vec<u8>, StoreError> {
         let day = Day::at(created)
-            .ok_or_else(|| StoreError::Broken("a moment that no calendar has".into()))?
+            .ok_or_else(|| StoreError::Broken("the time is out of the calendar's range".into()))?
             .to_string();
         let failed = |error: csv::Error| StoreError::Broken(format!("the payment file: {error}"));
         let mut writer =

@@ -152,7 +152,7 @@ impl<T> Default for RememberedBuckets<T> {
 impl<T> RememberedBuckets<T> {
     /// If there are many buckets, forgets those that are not used. It looks at them again only when
     /// there are twice as many as it kept. So a new bucket costs, on average, a look at one or two.
-    /// Otherwise each request could look at every bucket.
+    /// If it looked each time, every request would look at all buckets.
     fn forget_unused(&mut self, is_used: impl Fn(&T) -> bool) {
         if self.by_key.len() >= self.forgetting_count {
             self.by_key.retain(|_, bucket| is_used(bucket));
@@ -401,7 +401,7 @@ mod tests {
             .by_key
             .extend((0..FORGETTING_COUNT_MIN as u128).map(|n| ((Id::from_u128(n), true), ())));
         remembered.forget_unused(|_| looked_at(false));
-        assert_eq!(remembered.by_key.len(), 0, "the limit is the earlier one again");
+        assert_eq!(remembered.by_key.len(), 0, "the smallest count is enough again");
     }
 
     #[test]

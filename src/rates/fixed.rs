@@ -1,4 +1,4 @@
-//! A rate that does not change: test mode's market. The operator may set it.
+//! Test mode's market: a rate from the settings, which stays the same while the service runs.
 
 use super::{Market, MarketKind, MarketRate};
 use crate::kernel::Rate;

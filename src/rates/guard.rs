@@ -95,7 +95,7 @@ pub fn indian_day(instant: i64) -> i64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateMemory {
     pub last: Option<MarketRate>,
-    /// Never the operator's figure: it would outlast its setting.
+    /// Never the operator's anchor: a stored one would stay after the operator removes the setting.
     pub anchor: Option<RateAnchor>,
     /// A jump that is not believed yet: the rate last seen, and how many polls showed it.
     jump: Option<(Rate, u32)>,
@@ -124,9 +124,9 @@ impl RateMemory {
     }
 
     /// Judges a poll that gave no rate, for the reason in `refusal`. The count of a jump begins
-    /// anew. If only sources were silent, the figures of the others can still show a jump from the
-    /// last good rate, or a lost peg of USDT. Then the result says which; otherwise it is
-    /// `refusal`.
+    /// anew. If the reason is only that too few sources answered, the figures of those that did can
+    /// still show a jump from the last good rate, or a lost peg of USDT. Then the result says
+    /// which; otherwise it is `refusal`.
     pub fn judge_without_rate(
         &mut self,
         refusal: RateRefusal,
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(judge(86_500_000, 1_075), Some(RateRefusal::Jump));
         assert_eq!(judge(86_600_000, 1_090), None, "three times in a row");
         assert_eq!(judge(86_700_000, 1_105), None);
-        // The anchor of the day holds whatever was believed.
+        // A jump that was believed does not change the day's anchor.
         for at in [1_120, 1_135, 1_150, 1_165] {
             assert_eq!(judge(90_000_000, at), Some(RateRefusal::AnchorDeviation));
         }
@@ -322,7 +322,7 @@ mod tests {
             assert_eq!(judge(jump), Some(Jump));
             assert_eq!(judge(between), Some(refusal));
             assert_eq!(judge(jump), Some(Jump));
-            assert_eq!(judge(jump), Some(Jump), "after {refusal:?} the row begins anew");
+            assert_eq!(judge(jump), Some(Jump), "after {refusal:?} the count begins anew");
             assert_eq!(judge(jump), None, "three times in a row");
         }
     }
@@ -350,7 +350,7 @@ mod tests {
         let operators = Guards { anchor: Some(Rate(90_000_000)), ..guards() };
         let mut memory = RateMemory::default();
         memory.judge(seen(88_500_000, 1_000_000, now), now, &operators).unwrap();
-        // What the store has for a start without the setting: the day's first good rate.
+        // The anchor to store is the day's first good rate, not the operator's figure.
         let first = RateAnchor { rate: Rate(88_500_000), day: indian_day(now) };
         assert_eq!(memory.anchor, Some(first));
         let mut restored = RateMemory::new(memory.last, memory.anchor);

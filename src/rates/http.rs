@@ -249,9 +249,9 @@ impl HttpRates {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over the last good rate and the anchor that an earlier run stored. A rate that was
-    /// contradicted since is remembered but not quoted. The age of any other rate is judged when
-    /// somebody wants a quote.
+    /// Takes over the last good rate and the anchor that an earlier run stored. If a later poll
+    /// contradicted the rate (`is_contradicted`), the rate is remembered but not quoted. Otherwise
+    /// its age is judged when somebody wants a quote.
     pub fn restore(&self, last: MarketRate, anchor: RateAnchor, is_contradicted: bool) {
         let mut state = self.state();
         state.memory = RateMemory::new(Some(last), Some(anchor));
@@ -336,11 +336,12 @@ impl HttpRates {
             }
             (mid, usdt_usd) => {
                 // If sources of one figure disagree, that is the reason, even if too few sources of
-                // the other answered.
+                // the other figure answered.
                 let refusals = [mid.err(), usdt_usd.err()].into_iter().flatten();
                 let refusal =
                     refusals.reduce(|one, other| if one.is_silence() { other } else { one });
-                // The agreed value of a figure is judged, or each answer if there is none.
+                // If the sources agree on a figure, the agreed value is judged, otherwise each of
+                // their answers.
                 let known = |outcome: Result<Observation, _>, all: &[Observation]| match outcome {
                     Ok(one) => vec![one.rate],
                     Err(_) => all.iter().map(|one| one.rate).collect(),
@@ -533,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_with_too_few_sources_ends_the_row_of_a_jump() {
+    fn after_a_poll_with_too_few_sources_the_count_of_a_jump_begins_anew() {
         let rates = market(3, 1);
         let poll = |inr: &[i64]| {
             let told = inr.iter().map(|figure| at(*figure)).collect();

@@ -16,12 +16,12 @@ fn contradiction_name(market: &str) -> String {
     format!("rate_contradicted:{market}")
 }
 
-/// Notes that the last good rate was contradicted, so that a restart does not quote it.
+/// Notes that a poll contradicted the last good rate, so that a restart does not quote the rate.
 pub fn note_contradiction(tx: &mut dyn Tx, market: &str) -> Result<(), StoreError> {
     meta::write(tx, &contradiction_name(market), b"1")
 }
 
-/// Whether the last good rate was contradicted since.
+/// Whether a later poll contradicted the last good rate.
 pub fn is_contradicted(tx: &mut dyn Tx, market: &str) -> Result<bool, StoreError> {
     Ok(meta::read(tx, &contradiction_name(market))?.is_some())
 }

@@ -62,12 +62,12 @@ impl KeptDifference {
 pub struct KeptComparison {
     /// Unix seconds.
     pub compared_at: i64,
-    /// All differences that were found, also those that the console reads from elsewhere
+    /// How many differences were found, also of the kinds that the console reads from other rows
     /// (`is_read_elsewhere`).
     pub differences_count: usize,
-    /// The first [`KEPT_MAX`] of those that the console reads from here.
+    /// The first [`KEPT_MAX`] differences of the kinds that the console reads from here.
     pub differences: Vec<KeptDifference>,
-    /// How many more the console would read from here.
+    /// How many more differences of these kinds were found.
     #[serde(default)]
     pub more_count: usize,
     /// The newest decision and the last closed day at that time, for [`is_outdated`].
@@ -75,9 +75,10 @@ pub struct KeptComparison {
     closed_until: Option<String>,
 }
 
-/// Whether the console reads a difference from elsewhere: a line of a statement, or a payout that
-/// the operator decides about. No decision applies to a payout that was paid after it had failed or
-/// come back. The operator explains its difference, and the console reads that from here.
+/// Whether the console reads differences of this kind from other rows than the kept comparison. It
+/// does so for lines of statements, and for payouts that the operator decides about. It does not do
+/// so for a payout that was paid after it had failed or come back: no decision applies to such a
+/// payout, so the operator explains the difference.
 const fn is_read_elsewhere(kind: DifferenceKind) -> bool {
     matches!(
         kind,

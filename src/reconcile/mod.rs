@@ -184,7 +184,7 @@ pub struct Report {
 #[derive(Default)]
 struct Findings {
     report: Report,
-    /// Kind and subject of each explained difference, with its units at that time.
+    /// For the kind and subject of each explained difference, the amount that was explained.
     explained: HashMap<(String, String), i64>,
     /// If set, only differences of this subject are kept.
     subject: Option<String>,

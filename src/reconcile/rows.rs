@@ -73,8 +73,8 @@ pub struct PayoutPage {
     pub rows_max: i64,
 }
 
-/// Settled here before `until` (Unix seconds), and shown as paid on no statement. Includes payouts
-/// that came back since.
+/// Payouts that settled here before `until` (Unix seconds) and that no statement shows as paid.
+/// Includes payouts that came back since.
 pub fn settled_without_line(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -88,7 +88,8 @@ pub fn settled_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// Shown on statements as paid and not sent back, but neither settled nor returned here.
+/// Payouts that statements show as paid more often than as sent back, but that are neither settled
+/// nor returned here.
 pub fn line_without_settlement(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -102,8 +103,8 @@ pub fn line_without_settlement(
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// Shown on statements as paid at least two times more than as sent back. The amount is what the
-/// bank paid less what came back.
+/// Payouts that statements show as paid more than once, after each return is subtracted from the
+/// payments. The amount is what the bank paid less what came back.
 pub fn paid_twice(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let (has_line, net_paid) = (has_line(""), net_paid());
     let sql = format!(
@@ -113,7 +114,7 @@ pub fn paid_twice(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, S
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// Shown on statements as sent back, and settled here.
+/// Payouts that are settled here, but that statements show as sent back at least as often as paid.
 pub fn returned_at_bank(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = 'settled' \
@@ -124,7 +125,8 @@ pub fn returned_at_bank(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differi
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// Returned here before `until` (Unix seconds), and shown as sent back on no statement.
+/// Payouts that were returned here before `until` (Unix seconds) and that no statement shows as
+/// sent back.
 pub fn returned_without_line(
     tx: &mut dyn Tx,
     page: PayoutPage,

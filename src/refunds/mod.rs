@@ -1,5 +1,6 @@
-//! Refunds: USDT owed back. A refund goes only to a declared address. The service has no private
-//! keys of its addresses, so on a real chain the operator sends the refund.
+//! Refunds: USDT owed back. A refund goes only to an address that the caller, the payer or the
+//! operator declared. The service has no private keys of its addresses, so on a real chain the
+//! operator sends the refund.
 
 pub mod api;
 pub mod payer_address;
@@ -330,7 +331,8 @@ fn become_status(
 }
 
 /// On a simulated chain, schedules the confirmation of a refund that nothing holds. On a real
-/// chain, configured now or not, this does nothing, because there the operator sends the refund.
+/// chain this does nothing, because there the operator sends the refund. That is so even if the
+/// real chain is not configured any more.
 fn schedule_simulated_confirmation(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -339,8 +341,8 @@ fn schedule_simulated_confirmation(
 ) -> Result<(), StoreError> {
     let (mode, chain) = (refund.scope.mode(), &refund.chain);
     let is_ready = refund.status == RefundStatus::Processing && !refund.is_on_hold();
-    // `simulates` comes first, so that live mode, which simulates nothing, does not query the
-    // fingerprint.
+    // `simulates` comes first, so that live mode, which simulates nothing, does not read the
+    // fingerprint from the store.
     if is_ready
         && services.simulates(mode, chain)
         && services.simulates_addresses(mode, chain, rows::account_fingerprint(tx, refund)?)

@@ -38,9 +38,9 @@ pub fn give(
     tasks::schedule(tx, now, refund.scope, TaskKind::RefundPayerAddress, refund.id, due)
 }
 
-/// Makes the payer's address the refund's own when the day is over, unless somebody declared one.
-/// The address is judged again, because it may have become a deposit address of the service
-/// meanwhile. If it is refused, the payer has to give another one.
+/// When the day is over, makes the payer's address the address of the refund, unless the refund has
+/// one. The payer's address is judged again, because it may have become a deposit address of the
+/// service meanwhile. If it is refused, the payer has to give another one.
 pub fn take_effect(
     tx: &mut dyn Tx,
     now: &mut Now,

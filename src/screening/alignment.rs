@@ -18,7 +18,7 @@ const JOINED_LETTERS_PER_MISTAKE: usize = 6;
 /// Two words whose keys have five letters or more, and differ by more than a mistake or two, still
 /// pair if the `token_similarity` of the keys is at least this.
 const ALIKE_MIN: f64 = 0.9;
-/// A name of at least this many letters and spaces may have been cut by a bank's field.
+/// A name of at least this many letters and spaces may have been cut to fit a bank's field.
 const CUT_LETTERS_MIN: usize = 18;
 
 /// One word of a name, made ready to be compared.
@@ -223,7 +223,8 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
     }
 }
 
-/// [`Alignment::inserted`], from the pairs: the words of both names as bits.
+/// Computes [`Alignment::inserted`]. A pair has the words of the given name and those of the listed
+/// name, each as bits.
 fn inserted(pairs: &mut [(u32, u32)], given_count: usize, listed_count: usize) -> usize {
     pairs.sort_unstable();
     let used =

@@ -175,7 +175,7 @@ static TABLE: LazyLock<HashMap<String, f64>> = LazyLock::new(|| {
 #[derive(Default)]
 pub struct WordWeights {
     entries_count: f64,
-    /// Entries that have a word, by the word's key.
+    /// How many entries have a word, by the word's key.
     entries_of: HashMap<String, f64>,
 }
 
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_many_bear_weighs_little() {
+    fn words_that_many_people_bear_weigh_little() {
         let weights = WordWeights::default();
         let weight = |word: &str| weights.weight(word, &spelling_key(word));
         assert!(weight("al") < weight("muhammad") && weight("sheikh") < weight("mohd"));

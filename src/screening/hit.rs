@@ -59,7 +59,8 @@ impl HitRow {
     }
 
     /// The basis, screening and evidence of the row once this hit is added. A transfer's hit is
-    /// added to what the row has if the entry's content is the same; any other hit replaces it.
+    /// added to what the row has if the entry's content is the same. Any other hit replaces what
+    /// the row has.
     pub fn with_hit(
         known: Option<&HitRow>,
         subject: SubjectType,

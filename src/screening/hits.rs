@@ -1,8 +1,9 @@
 //! Stores the hits of a subject for the operator, and the operator's decisions about them.
 //!
-//! One row is one subject and one list entry. It is *open* until it is decided. A clearance holds
-//! while its basis stays the same: the entry's content and what is known of the subject. A refusal
-//! holds until the operator clears it, or gives the refund another address.
+//! A row is about one subject and one list entry. It is *open* until it is decided. A clearance
+//! holds while its basis stays the same: the entry's content and what is known of the subject. A
+//! refusal holds until the operator clears the row. If the subject is a refund, the refusal also
+//! ends when the operator gives the refund another address.
 //!
 //! Several addresses of one entry may pay for a transfer. Their hits share one row, which shows the
 //! evidence of each. A clearance holds for the addresses that it was given for; one more opens the
@@ -14,8 +15,9 @@ use super::{HITS_MAX, Screening, ScreeningFinding, ScreeningHit, UNREADABLE};
 use crate::kernel::{AnyId, DecidedBy, Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// The `list` of a refusal without any hit, and the `decided_by` if no name was given, or if the
-/// operator replaced the address. The operator's own list has the same name (`ListName::Own`).
+/// The value of `list` for a refusal without any hit. Also the value of `decided_by` if no name was
+/// given, or if the operator replaced the address. The operator's own list has the same name
+/// (`ListName::Own`).
 pub const OPERATOR: &str = "operator";
 /// The `entry_id` of a refusal without any hit. No entry of the operator's own list may have it.
 pub const DECISION: &str = "decision";
@@ -167,8 +169,8 @@ pub fn decide(
     Ok(count)
 }
 
-/// Withdraws the hits of a subject that are open or refused, because they are about an address that
-/// it has no longer. A clearance stays, because it holds for its address only.
+/// Withdraws the open and the refused hits of a subject, because they are about an address that the
+/// subject no longer has. A clearance stays, because it holds for its address only.
 pub fn withdraw(
     tx: &mut dyn Tx,
     now: &mut Now,

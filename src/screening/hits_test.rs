@@ -81,7 +81,7 @@ fn found(numbers: impl IntoIterator<Item = usize>) -> ScreeningFinding {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_cleared_hits_the_next_ones_come_up() {
+async fn once_hits_are_cleared_the_next_ones_are_stored() {
     let kept = Kept::new("next");
     let all = || {
         let mut hits: Vec<_> = (0..HITS_MAX + 5).map(|number| hit("operator", number)).collect();

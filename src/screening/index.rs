@@ -8,10 +8,10 @@
 //! `t` itself: its listed token is found in the dictionary of all tokens (`token_trie.rs`), and the
 //! names that have the token are looked at.
 //!
-//! A common token is in many names. So only names that have a token alike to an *anchor* are looked
-//! at. The anchors are some of the searched tokens. They are chosen so that a name without a token
-//! alike to any of them loses more by the anchors than it can gain by all other tokens. Such a name
-//! cannot reach `t`.
+//! A common token is in many names, and looking at all of them would take long. So only names that
+//! have a token alike to an *anchor* are looked at. The anchors are some of the searched tokens.
+//! They are chosen so that a name without a token alike to any of them loses more by the anchors
+//! than it can gain by all other tokens. Such a name cannot reach `t`.
 //!
 //! For most names that are looked at, the sum is negative even if every searched token gets its
 //! best partner. The others are compared in full. Nothing is lost: `exhaustive` does the same

@@ -22,7 +22,7 @@ const SHRINK_PERCENT_MAX: usize = 20;
 const AHEAD_MAX: usize = 2;
 const DAY_SECONDS: i64 = 86_400;
 
-/// Size and time of a file. They show whether it was replaced, so that it need not be read.
+/// Size and time of a file. A list is read again only if the stamp of one of its files changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Stamp {
     bytes: u64,
@@ -157,8 +157,8 @@ impl Lists {
     }
 
     /// Why the lists are not fit for live mode: OFAC's or the UN's list is missing or too old. If
-    /// live mode is configured, the service then refuses to start; one that already runs goes on,
-    /// with warnings. `now` is in Unix seconds.
+    /// live mode is configured, the service then refuses to start; a running service goes on, with
+    /// warnings. `now` is in Unix seconds.
     pub fn why_not_live(&self, now: i64) -> Option<String> {
         let loaded = self.loaded();
         for (name, setting) in [(ListName::Ofac, "ofac_directory"), (ListName::Un, "un_file")] {
@@ -259,7 +259,7 @@ fn stamp(path: &Path) -> Result<Stamp, String> {
 fn read_file(path: &Path, stamp: &Stamp) -> Result<Vec<u8>, String> {
     if stamp.bytes > FILE_BYTES_MAX {
         return Err(format!(
-            "the sanctions list {} has {} bytes and may have {FILE_BYTES_MAX}",
+            "the sanctions list {} has {} bytes; at most {FILE_BYTES_MAX} are allowed",
             path.display(),
             stamp.bytes
         ));
@@ -293,7 +293,7 @@ fn load_list(name: ListName, paths: &[PathBuf]) -> Result<LoadedList, String> {
         }
         (ListName::Un, [file]) => un::read(file),
         (_, [file]) => own::read(file),
-        _ => Err("the list has another number of files".into()),
+        _ => Err("the list needs another number of files".into()),
     }
     .map_err(|fault| format!("in {location}: {fault}"))?;
     let mut hash = Sha256::new();

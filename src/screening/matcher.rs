@@ -61,12 +61,12 @@ fn names_of<'a>(
 struct NameSearch {
     /// The name has words, and all are in Latin letters or digits.
     is_comparable: bool,
-    /// The name names more persons than were compared one by one.
+    /// The searched text names more persons than were compared one by one.
     has_more_persons: bool,
     /// The name shares words with more listed names than were compared.
     has_more_names: bool,
-    /// The listed names that it may be: entry, place among the entry's names, and how alike the two
-    /// names are.
+    /// The listed names that the searched one may be: entry, place among the entry's names, and how
+    /// alike the two names are.
     found: Vec<((u32, u32), NameEvidence)>,
 }
 
@@ -389,7 +389,8 @@ impl NotFullyCompared {
     }
 }
 
-/// Keeps the more serious of two hits on one entry: a confirmed one, or else the higher score.
+/// Of two hits on one entry, keeps the more serious one. A confirmed hit is more serious than a
+/// possible one; between two of a kind, the higher score decides.
 fn keep(hits: &mut HashMap<u32, ScreeningHit>, number: u32, hit: ScreeningHit) {
     let rank =
         |hit: &ScreeningHit| (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points);

@@ -345,8 +345,8 @@ pub struct ScreeningFinding {
 /// The most undecided hits of a sender or beneficiary that are stored. Beyond these, only two kinds
 /// are kept: hits that are open already, and hits of names that were not compared, or not in full.
 pub const HITS_MAX: usize = 20;
-/// The value of `list` for a name that was not compared, or not in full, and for more paying
-/// addresses than are compared.
+/// The value of `list` for a name that was not compared, or not in full, and for a transfer with
+/// more paying addresses than are compared.
 pub const UNREADABLE: &str = "unreadable";
 
 impl ScreeningFinding {

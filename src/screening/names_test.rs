@@ -1,5 +1,6 @@
-//! How many evasions of public lists are caught, and how many Indian names that no list has are
-//! stopped: a table of rates, and bounds that they must keep.
+//! Two rates, and the bounds that they must keep: how many evasions are caught, and how many Indian
+//! names that no list has are stopped. An evasion is a name of a public list, written in another
+//! way.
 //!
 //! `HUNDI_NAMES_FULL=1 cargo test --release --lib screening::names_test -- --nocapture` prints the
 //! table that is kept in `bench/names.md`; an ordinary run makes fewer cases. A generator with a
@@ -24,7 +25,7 @@ use super::*;
 
 const LISTED: &str = include_str!("../../tests/fixtures/names/listed.csv");
 const INDIAN: &str = include_str!("../../tests/fixtures/names/indian.csv");
-/// Names of another collection that `INDIAN` does not have. No rule was made with them.
+/// Indian names from another collection, without those of `INDIAN`. No rule was made with them.
 const HELD_OUT: &str = include_str!("../../tests/fixtures/names/held_out.csv");
 /// Pairs of names that another project labelled.
 const PAIRS: &str = include_str!("../../tests/fixtures/names/pairs.csv");
@@ -313,7 +314,7 @@ fn evasions(entries: &[Arc<ListEntry>]) -> Vec<Case> {
     evasions_sized(entries, sizes().0)
 }
 
-/// The same with `each` names of each list.
+/// Like [`evasions`], with `each` names of each list.
 fn evasions_sized(entries: &[Arc<ListEntry>], each: usize) -> Vec<Case> {
     let is_usable = |entry: &&Arc<ListEntry>| {
         let name = &entry.names[0];
@@ -338,8 +339,8 @@ fn evasions_sized(entries: &[Arc<ListEntry>], each: usize) -> Vec<Case> {
     cases
 }
 
-/// How many names of each list evasions are made from, and how many Indian names of each community
-/// are screened. Fewer unless `HUNDI_NAMES_FULL` is set.
+/// From how many names of each list evasions are made, and how many Indian names of each community
+/// are screened. Both numbers are smaller unless `HUNDI_NAMES_FULL` is set.
 fn sizes() -> (usize, usize) {
     if std::env::var_os("HUNDI_NAMES_FULL").is_some() { (150, 2_000) } else { (12, 250) }
 }
@@ -368,8 +369,8 @@ fn evasions_are_caught_and_ordinary_names_pass() {
         plain.add(&text::tokens(&name.text, EntryKind::Individual));
     }
     let plain = plain.build(Thresholds::default().score_possible);
-    // `before` says whether the search by similarity alone, which came before labels and alignment,
-    // finds nothing. To save time, only a full run asks it.
+    // The search by similarity alone is the method from before labels and alignment. `before` says
+    // whether it finds nothing. To save time, only a full run asks it.
     let is_full = sizes().0 > 100;
     let before =
         |name: &str| is_full && plain.search(&text::tokens(name, EntryKind::Individual)).is_empty();
@@ -423,7 +424,7 @@ fn evasions_are_caught_and_ordinary_names_pass() {
             let finding = matcher.screen(&question);
             time += started.elapsed();
             let is_readable = finding.hits.iter().all(|hit| hit.list != UNREADABLE);
-            assert!(is_readable, "{name} is compared with all that it may be");
+            assert!(is_readable, "{name} was not compared, or not in full");
             if !has_birth {
                 let started = Instant::now();
                 alarmed_before += usize::from(!before(&name));
@@ -688,8 +689,8 @@ const MORE_FORMS: &[Evasion] = &[
     }),
 ];
 
-/// Strong aliases, in these forms, of entries that are not in `tuned`: the identifiers of entries
-/// that the rules were made with, or that were drawn before.
+/// Cases in these forms, made from strong aliases. Entries whose identifiers are in `tuned` are
+/// left out: the rules were made with them, or they were drawn before.
 fn held_out_evasions(
     entries: &[Arc<ListEntry>],
     tuned: &HashSet<String>,
@@ -841,7 +842,7 @@ fn labelled_pairs_of_another_project() {
         let subject = if is_person { ScreenedAs::Person } else { ScreenedAs::Business };
         let question = ScreeningQuestion { kind: subject, ..ScreeningQuestion::person(&record[2]) };
         let found = matcher.screen(&question);
-        // The hit of a name that was not compared, or not in full, is no match.
+        // A hit that only says that a name was not compared, or not in full, is no match.
         let is_hit = found.hits.iter().any(|hit| hit.entry_id == "1");
         let is_match = &record[4] == "true";
         counts[usize::from(!is_person)][match (is_hit, is_match) {

@@ -156,9 +156,10 @@ pub struct PersonIndex {
 }
 
 impl PersonIndex {
-    /// Listed names that one of these readings may be: those whose similarity with it reaches the
-    /// threshold (unless the reading `is_searched_within`), and those that its labels find and of
-    /// which enough agrees. Each reading is also tried with its long words split.
+    /// Finds the listed names that one of these readings may be: names whose similarity with the
+    /// reading reaches the threshold (not for a reading that `is_searched_within`), and names that
+    /// share a label with the reading and agree with it in large part. Each reading is also tried
+    /// with its long words split.
     pub fn search(&self, readings: &[Reading]) -> PersonsFound {
         let mut found = PersonsFound::default();
         let parted = readings.iter().filter_map(|reading| self.parted(reading));

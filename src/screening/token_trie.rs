@@ -15,8 +15,8 @@ struct TrieNode {
     byte: u8,
     /// Its place in the tokens, from 0.
     place: u8,
-    /// The first node after this branch, where a search that abandons it goes on. In the node of a
-    /// last byte: the token's number.
+    /// The first node after this branch: a search that abandons the branch goes on there. In the
+    /// node of a last byte, this is the token's number instead.
     next: u32,
 }
 

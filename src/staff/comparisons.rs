@@ -140,7 +140,7 @@ mod tests {
         drop(first);
         let second = others.remove(0).now_or_never().expect("the next one's turn").unwrap();
         drop((second, others));
-        assert!(comparisons.under_way().by_address.is_empty(), "who is gone is forgotten");
+        assert!(comparisons.under_way().by_address.is_empty(), "an empty queue is forgotten");
         assert_eq!(comparisons.under_way().count, 0);
     }
 

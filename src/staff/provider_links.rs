@@ -1,6 +1,6 @@
-//! Links of operators to persons at an OpenID Connect provider. An issuer and a subject name the
-//! person, because the provider gives a subject to one person only. Signing in there makes nobody
-//! an operator.
+//! Links of operators to persons at an OpenID Connect provider. The *issuer* names the provider.
+//! The *subject* is the provider's identifier of a person, which it gives to no other person.
+//! Signing in at the provider makes nobody an operator.
 
 use super::sign_in::{self, Place};
 use super::{Operator, OperatorIdentity, named, rows, sessions};

@@ -78,8 +78,8 @@ pub fn address_locked_seconds(
     locked_seconds(tx, &[of_address(services, place)], instant)
 }
 
-/// For how many more seconds a subject is locked: the first of `subjects` that is. `None` if none
-/// is.
+/// For how many more seconds the first locked one of `subjects` is locked. `None` if no subject is
+/// locked.
 fn locked_seconds(
     tx: &mut dyn Tx,
     subjects: &[Subject],
@@ -108,10 +108,11 @@ pub fn attempt_locked_seconds(
 
 /// An attempt that was counted and may be compared.
 pub struct CountedAttempt {
-    /// The operator whom it names; `None` if there is none, or that operator is disabled.
+    /// The operator whom the attempt names; `None` if there is no such operator, or if the operator
+    /// is disabled.
     operator: Option<Operator>,
-    /// When the address's count began, to which this attempt was added. The attempt is taken back
-    /// only if the address still has that count.
+    /// When the count of its address's failures began. The attempt is in this count, and is taken
+    /// back only if the count has not begun again since.
     address_first_at: i64,
 }
 
@@ -144,8 +145,8 @@ fn locked(
     Ok(Err(locked_seconds(tx, &[subject], now.instant())?.unwrap_or(FAILURES_SECONDS)))
 }
 
-/// Counts an attempt as failed, and answers it for comparing. The inner `Err` says for how many
-/// more seconds the name or the address is locked; then the attempt is not counted.
+/// Counts an attempt as failed, and answers the attempt that may be compared. The inner `Err` says
+/// for how many more seconds the name or the address is locked; then the attempt is not counted.
 pub fn count(
     tx: &mut dyn Tx,
     now: &Now,
@@ -182,8 +183,9 @@ pub enum Proof {
 }
 
 /// Judges an attempt whose password was compared. The password must have been right, and so must
-/// the code if the operator has a second factor. For a right attempt, its failure of the address is
-/// taken back, and those of the name are forgotten. A wrong attempt is logged.
+/// the code if the operator has a second factor. If the attempt is right, the failure that
+/// [`count`] added to its address is taken back, and all failures of its name are forgotten. A
+/// wrong attempt is logged.
 pub fn prove(
     tx: &mut dyn Tx,
     now: &mut Now,

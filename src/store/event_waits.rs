@@ -19,8 +19,8 @@ pub const ACCOUNT_WAITS_MAX: usize = 16;
 pub enum WaitRefused {
     /// [`ACCOUNT_WAITS_MAX`] requests of the account and mode wait already.
     Account,
-    /// The most requests that may wait on this node wait already. More would take the HTTP
-    /// connections that other requests need.
+    /// As many requests as may wait on this node wait already. More would take the HTTP connections
+    /// that other requests need.
     Node,
 }
 

@@ -38,8 +38,8 @@ pub enum Cost {
     /// More rows. On the embedded store such a read runs on a thread that may block, with one of
     /// [`SCAN_READERS_MAX`] permits. On PostgreSQL there are `postgres::scans_count` permits.
     Scan,
-    /// A report: many rows, such as a month of transfers. It needs the permit of a scan and one of
-    /// at most [`REPORTS_MAX`] others.
+    /// A report: many rows, such as a month of transfers. It needs two permits: that of a scan,
+    /// and one of the permits of reports, of which there are at most [`REPORTS_MAX`].
     Expensive,
 }
 
@@ -179,13 +179,13 @@ impl Database {
         let Database::Postgres(url) = self else { return Ok(None) };
         let connections_count = postgres::node_connections_count(url)?;
         if connections_count > 0 {
-            return Ok(Some(format!("it has {connections_count} connections")));
+            return Ok(Some(format!("nodes have {connections_count} connections to it")));
         }
         // A node that is cut off from the database has no connection, but may hold a lease.
         let now_milliseconds = postgres::clock_milliseconds(url)?;
         let leases = postgres::examine(url, |tx| super::lease::held(tx, now_milliseconds))?;
         let held = leases.join(", ");
-        Ok((!leases.is_empty()).then(|| format!("it holds the leases {held}")))
+        Ok((!leases.is_empty()).then(|| format!("a node holds the leases {held}")))
     }
 
     /// Runs `work` on one consistent view, also while the service runs. On PostgreSQL `work` may

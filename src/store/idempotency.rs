@@ -121,8 +121,9 @@ pub fn run(
     // key before this one claims it again.
     tx.rollback_to()?;
     // The identifiers that the undone part minted are in no row, so they do not count. On
-    // PostgreSQL they are from before the transaction's new announcement (`postgres/id_floor.rs`),
-    // and the lane would run the transaction once more because of them.
+    // PostgreSQL, the transaction may have begun again and announced itself anew
+    // (`postgres/id_floor.rs`). The lane would run it once more because of identifiers from before
+    // that announcement.
     now.undo_minting(first_minted_milliseconds);
     let slot = match slot {
         Slot::Claimed(_) => match claim_slot(tx, now, claim, seal)? {

@@ -1,5 +1,5 @@
-//! Tests of one effect per key: random histories of requests, faults, purges and restarts against a
-//! plain map.
+//! Tests that each idempotency key has one effect. Random histories of requests, faults, purges and
+//! restarts run on the store, and their answers are compared with a plain map.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -28,12 +28,12 @@ const HOUR_MILLISECONDS: i64 = 3_600_000;
 enum How {
     Done,
     Refused,
-    /// What it wrote is undone.
+    /// The request fails after it wrote, and what it wrote is undone.
     Broken,
     Panics,
     /// Everything in its group is undone before the commit.
     Unavailable,
-    /// The commit itself fails, after the segment was closed, if it was full.
+    /// The commit itself fails. A segment that was full has been closed by then.
     FailsCommit,
 }
 
@@ -257,7 +257,7 @@ impl Services {
                     }
                 });
                 if purged.await.is_ok() == is_undone {
-                    return Err("the purge".into());
+                    return Err("a purge ended in the wrong way".into());
                 }
             }
             Step::Restart { process } => {
@@ -493,9 +493,10 @@ fn identifiers_of_a_refused_request_do_not_count_as_minted() {
         assert!(matches!(outcome, Ok(ClaimOutcome::Done(_))), "{outcome:?}");
         now.first_minted_milliseconds()
     };
+    // The second request is kept, and its identifier is the first that counts.
     assert_eq!(first_minted(1, true), None);
     assert_eq!(first_minted(2, false), Some(START_MILLISECONDS));
-    assert_eq!(first_minted(3, true), Some(START_MILLISECONDS), "an earlier request's stays");
+    assert_eq!(first_minted(3, true), Some(START_MILLISECONDS), "the second's still counts");
 }
 
 #[test]

@@ -7,9 +7,10 @@
 //! A look-up reads the newest segment and those whose filter says "perhaps". A segment whose filter
 //! is missing or damaged is searched for every key.
 //!
-//! The tables are the truth; [`KeySegments`] says in memory what they hold. It is read again at the
-//! beginning of a transaction whenever more than the keys of the newest segment may have changed:
-//! after a segment was closed or purged, after a group was undone, and after another process wrote.
+//! The tables are the truth; [`KeySegments`] says in memory what they hold. At the beginning of a
+//! transaction it is made from the tables again if more than the keys of the newest segment may
+//! have changed: after a segment was closed or purged, after a group was undone, and after another
+//! process wrote.
 //!
 //! PostgreSQL has one segment and no filters.
 

@@ -226,8 +226,8 @@ impl Lane {
             }
         }
         if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
-            tracing::warn!(%error, "the log could not be copied into the database file; the next \
-             start does it");
+            tracing::warn!(%error, "SQLite's log (WAL) could not be copied into the database file; \
+             the next start copies it");
         }
         drop(self.connection);
         if let Some(reply) = closing {
@@ -361,7 +361,7 @@ impl Lane {
                 Ok(()) => tx.release()?,
                 Err(error) => {
                     tracing::error!(%error, "a segment of the idempotency keys could not be \
-                     closed; tried again after more keys");
+                     closed; the lane tries again after more keys");
                     tx.rollback_all()?;
                 }
             }
@@ -591,7 +591,7 @@ mod tests {
         assert_eq!(
             store.stats.groups_again.load(Ordering::Relaxed),
             2,
-            "then it is tried without them once more"
+            "the group after those began without savepoints"
         );
         let names = ["before", "after", "refused"];
         let found = store

@@ -99,7 +99,7 @@ pub fn last_id(tx: &mut dyn Tx, name: &str) -> Result<Option<InternalId>, StoreE
     found.map_or(Ok(None), |mut row| row.id_or_null())
 }
 
-/// The names of the leases that are held at a moment, in milliseconds since 1970.
+/// The names of the leases that are held at `now_milliseconds`, counted from 1970.
 pub fn held(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT name FROM leases WHERE ends_milliseconds > ?1 ORDER BY name";
     tx.rows(sql, values![now_milliseconds])?.into_iter().map(|mut row| row.text()).collect()

@@ -30,8 +30,8 @@ pub fn schema_known() -> i64 {
 
 /// On PostgreSQL, an older binary may go on working with a database that this one has migrated, if
 /// the older one knows at least this schema. A migration that only adds leaves the number as it is.
-/// One that removes what an older binary uses raises it, and comes one release after the code
-/// stopped using that.
+/// A migration that removes something raises the number. It may come only one release after the
+/// code stopped using what is removed.
 const SCHEMA_OLDEST_COMPATIBLE: i64 = 1;
 
 /// The schema a database has; 0 for an empty one.
@@ -119,9 +119,9 @@ const TURN: &str = "SELECT pg_advisory_xact_lock(114853572536653)";
 /// Runs the next step of a migration on PostgreSQL, and answers whether there is more to do. Nodes
 /// take turns by a lock, and by a row that earlier releases lock too.
 ///
-/// An empty database gets all migrations in one step. Any other gets one statement in each step: a
-/// transaction that held one table and waited for the next could deadlock with requests that lock
-/// the two in the other order.
+/// An empty database gets all migrations in one step. Any other database gets one statement in each
+/// step: a transaction that held one table and waited for the next could deadlock with requests
+/// that lock the two in the other order.
 pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     // A schema that is up to date is left alone. So a node can serve even if its database role may
     // not change the schema.
@@ -184,8 +184,9 @@ fn statements_shared(index: usize, text: &str) -> Vec<String> {
 
 /// Further statements of a migration on PostgreSQL, by the migration's number (from 1).
 ///
-/// - The sequence numbers outbox rows. It has no row that transactions would wait for. A
-///   transaction that has read what another one wrote gets higher numbers than that one.
+/// - Outbox rows get their numbers (`place`) from a sequence, because transactions would wait for
+///   a row with a counter. A transaction that has read what another one wrote gets higher numbers
+///   than the other.
 /// - If each account has one row when `ANALYZE` runs, the planner later expects to find one row by
 ///   `scope` alone, and reads all rows of an account. With `n_distinct = 1` it expects that all
 ///   rows have the same `scope`, and uses the index over the column that a list is filtered by.
@@ -241,7 +242,7 @@ const MINTED: &[(&str, &str, Option<&str>)] = &[
 ];
 
 /// The highest identifier in the tables of callers' objects and in [`MINTED`]. Of a table with
-/// scopes it reads only the last row of each scope, of another one only the last row.
+/// scopes it reads only the last row of each scope; of a table without scopes, only the last row.
 pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
     let mut highest = 0;
     let objects = ObjectKind::ALL.iter().filter_map(|kind| kind.table());

@@ -1,5 +1,6 @@
-//! Storage behind one small synchronous trait, [`Tx`]. Its SQL is one text for every store; the few
-//! statements that differ ask [`Tx::is_shared`]. `migrate.rs` adapts the migrations for PostgreSQL.
+//! Storage behind one small synchronous trait, [`Tx`]. Nearly every SQL statement has the same text
+//! for every store. Where the texts differ, the code chooses by [`Tx::is_shared`]. `migrate.rs`
+//! adapts the migrations for PostgreSQL.
 
 pub mod delivery_signals;
 pub mod event_waits;
@@ -409,8 +410,8 @@ pub struct EachUpdate<'a> {
     /// What follows `SET`. Its parameters, `?1` and so on, are `set_values`.
     pub set: &'a str,
     pub set_values: &'a [Value<'a>],
-    /// The columns that must have the row's values in `keys`: first its identifier, which is a
-    /// [`Value::Id`], then the others.
+    /// The columns that a row is found by. `keys` has a value of each for every row: first the
+    /// identifier, which is a [`Value::Id`], then the others.
     pub columns: &'a [&'a str],
 }
 

@@ -216,9 +216,9 @@ pub type RunAgain = std::cell::Cell<bool>;
 pub enum Undo<'c> {
     /// By a savepoint of SQLite, which then copies every page before its first change.
     Savepoint,
-    /// Without a savepoint of SQLite, which is cheaper. If nothing was written since, there is
-    /// nothing to undo. Otherwise this mark is set: nothing of the transaction may be kept, and its
-    /// owner runs it again with savepoints.
+    /// Without a savepoint of SQLite, which is cheaper. If nothing was written since the caller
+    /// opened the savepoint, there is nothing to undo. Otherwise the mark is set: nothing of the
+    /// transaction may be kept, and its owner runs it again with savepoints of SQLite.
     Whole(&'c RunAgain),
 }
 
@@ -275,9 +275,9 @@ impl<'c> SqliteTx<'c> {
             _ => None,
         }
     }
-    /// Undoes what was done without a savepoint of SQLite. If no row was changed, there is nothing
-    /// to undo. Otherwise this sets the mark, and its `Err` ends the transaction, which its owner
-    /// runs again.
+    /// Undoes the outermost savepoint if SQLite has none for it ([`Undo::Whole`]). If no row was
+    /// changed since it was opened, there is nothing to undo. Otherwise this sets the mark, and its
+    /// `Err` ends the transaction, which its owner runs again.
     fn run_again_if_changed(&self, run_again: &RunAgain) -> Result<(), StoreError> {
         if self.connection.total_changes() == self.changes_before_savepoint {
             return Ok(());
@@ -405,7 +405,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        // Refuse a third one before it counts as open, so that the two others can still end.
+        // Refuse a third savepoint before it counts as open, so that the first two can still end.
         let sql = match self.savepoints_open {
             0 => "SAVEPOINT savepoint_1",
             1 => "SAVEPOINT savepoint_2",
@@ -472,7 +472,7 @@ mod tests {
             statement.get_status(rusqlite::StatementStatus::RePrepare)
         };
         let connection = Connection::open_in_memory().unwrap();
-        assert!(plans(&connection) > 0, "SQLite as it comes does not plan anew");
+        assert!(plans(&connection) > 0, "without `tune` it is not planned again");
         let connection = Connection::open_in_memory().unwrap();
         tune(&connection, READER_CACHE_KIBIBYTES).unwrap();
         assert_eq!(plans(&connection), 0);
@@ -517,7 +517,7 @@ mod tests {
             .execute_batch("CREATE INDEX three ON payouts (id) WHERE status IN ('a', 'b', 'c')")
             .unwrap();
         let update = crate::store::record::update_sql("payouts", &["status"]);
-        assert!(temporary(&update) > 0, "the test sees no temporary table");
+        assert!(temporary(&update) > 0, "a temporary table would not be seen");
     }
 
     #[test]
@@ -582,7 +582,7 @@ mod tests {
         ];
         let reads_an_account =
             filters.iter().filter(|(filter, index)| !plan(filter).contains(index)).count();
-        assert!(reads_an_account > 0, "without statistics nothing would be proven");
+        assert!(reads_an_account > 0, "all plans are right without statistics");
         for _ in 0..2 {
             set_plan_statistics(&connection).unwrap();
         }

@@ -1,6 +1,6 @@
 //! Work that is due later, one row each. The task worker (`workers/tasks.rs`) runs what is due.
-//! When a test clock is advanced, `test_helpers/clock.rs` itself runs the tasks that this makes
-//! due.
+//! When a test clock is advanced, `test_helpers/clock.rs` itself runs the tasks that the advance
+//! makes due.
 
 mod rows;
 
@@ -60,7 +60,7 @@ pub struct Task {
 
 impl Task {
     /// The object that the task is about. The task's kind implies the object's kind. A
-    /// `ClockCatchUp` is about no object, and this is an identifier that nothing else has.
+    /// `ClockCatchUp` is about no object; its identifier here belongs to nothing else.
     pub const fn object<K: IdKind>(&self) -> Id<K> {
         Id::from_u128(self.object_id)
     }

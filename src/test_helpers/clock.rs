@@ -3,8 +3,8 @@
 //!
 //! Where several nodes write, another transaction may create an object during the advance. If it
 //! began with the old clock and commits after the advance, the advance does not see the object's
-//! tasks. So each task keeps the test clock that its due time was computed with, and shortly after
-//! an advance, tasks with an older clock are adjusted (`catch_up`).
+//! tasks. So each task keeps how far the test clock was ahead when its due time was computed.
+//! Shortly after an advance, tasks with an older clock are found and adjusted (`catch_up`).
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -79,8 +79,8 @@ pub fn catch_up(
 }
 
 /// Takes the tasks whose due times were computed with the test clock `from_seconds` ahead. Runs
-/// those that fall due until it is `to_seconds` ahead, and computes the due times of the others
-/// anew.
+/// those that fall due until the clock is `to_seconds` ahead, and makes the others due earlier by
+/// the difference.
 fn move_on(
     tx: &mut dyn Tx,
     now: &mut Now,

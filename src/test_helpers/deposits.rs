@@ -75,7 +75,7 @@ fn deposit(
                 "The transfer is {}, and no money is missing beside what is on its way. Without an \
                  amount this helper needs a transfer in funding, funding_hold, expired or \
                  cancelled whose amount has not been received in full. With an amount it sends \
-                 that in any status.",
+                 this amount, whatever the transfer's status.",
                 found.status.as_str()
             );
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());

@@ -28,8 +28,8 @@ fn complete(
 ) -> Result<RefundView, OperationError> {
     if found.status != RefundStatus::Processing {
         let message = format!(
-            "The refund is {} and not processing. One in requires_address takes an address first: \
-             POST /v1/refunds/:id with to_address.",
+            "The refund is {} and not processing. A refund in requires_address needs an address \
+             first: POST /v1/refunds/:id with to_address.",
             found.status.as_str()
         );
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());

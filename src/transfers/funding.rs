@@ -21,8 +21,8 @@ fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfe
 }
 
 /// Records what the simulated chain shows of one token movement to an address of ours, in a new
-/// deposit or in the one that is known already. Movements on a real chain come through
-/// [`observe_transaction`].
+/// deposit, or in the movement's deposit if the book has one. Movements on a real chain come
+/// through [`observe_transaction`].
 pub fn observe_simulated(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -158,9 +158,9 @@ fn settle(
 }
 
 /// How a final deposit counts for its transfer. If the transfer no longer accepts money, the
-/// deposit is unmatched. If not, it is late after a cancellation, even while an earlier deposit is
-/// on hold. Without a cancellation, the block's time says whether it is late, and not when it was
-/// seen; `expires_at` itself is in time.
+/// deposit is unmatched. Otherwise, if the transfer was cancelled, the deposit is late, even while
+/// an earlier deposit is on hold. Without a cancellation, the deposit is late if the time of its
+/// block is after `expires_at`; when the deposit was seen does not matter.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
     if !takes_money(transfer.status) {
         return Ok(Classification::Unmatched);

@@ -175,7 +175,8 @@ fn requote(
         && lock.buy.currency == transfer.payout_amount.currency;
     if !is_same_pair || expected.units > transfer.received.units {
         let message = format!(
-            "The quote lock must be of the same pair and for at most what was received, {}.",
+            "The quote lock must have the transfer's currencies, and sell at most what was \
+             received: {}.",
             transfer.received
         );
         entries.push(RefusalEntry::field(Code::QuoteLockMismatch, "quote_lock_id", message));

@@ -181,10 +181,10 @@ pub struct NewTransfer {
 }
 
 /// Creates a transfer with a deposit address of its own. Refuses for the first of these reasons
-/// that applies: transfers are paused (503); the bank takes no NRE payments; IDs name nothing (all
-/// of them are reported); other rules are broken (all are reported); the chain is not followed with
-/// the configured token contract, or that contract announced its replacement (503); no deposit
-/// address is ready (503).
+/// that applies: transfers are paused (503); the bank takes no NRE payments; an ID names no object
+/// (all such IDs are reported); other rules are broken (all are reported); the chain is not
+/// followed with the configured token contract, or that contract announced its replacement (503);
+/// no deposit address is ready (503).
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,

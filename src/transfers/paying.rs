@@ -47,8 +47,8 @@ pub(super) fn fund(
 }
 
 /// Begins the payout. The money received is in the ledger account `from`, and is at least
-/// `expected`. What was received above that is refunded for `excess_reason`. It is posted to
-/// `hold`, where all money owed back is, unless it is there already.
+/// `expected`. What was received above `expected` is refunded for `excess_reason`. This excess is
+/// moved to the ledger account `hold`, unless `from` is that account.
 pub(super) fn fund_from(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -135,8 +135,8 @@ pub fn submit(
         return Ok(());
     }
     if pauses::is_paused(tx, scope, pauses::Operation::Payouts)? {
-        // Once the pause has ended, `submit_waiting` schedules all payouts. This task is for any
-        // that it misses.
+        // Once the pause has ended, `submit_waiting` schedules all waiting payouts. The task that
+        // is scheduled here is for a payout that `submit_waiting` misses.
         if payout.status == PayoutStatus::Initialized {
             let due = now.business_milliseconds() + PAUSED_LOOK_MILLISECONDS;
             tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, id, due)?;
@@ -330,7 +330,8 @@ fn apply_settled(
     let posting =
         Posting::new(LedgerAccount::PayoutProcessing, LedgerAccount::PaidOut, payout.amount);
     ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutSettled, transfer.id, &[posting])?;
-    // The delay applies in live mode too, where nothing needs the advice sooner.
+    // The advice becomes available one step of the simulation later, in live mode too: nothing
+    // needs it sooner.
     let step_milliseconds = services.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step_milliseconds;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;

@@ -28,8 +28,8 @@ pub fn run(database: &Database) -> Result<BookReport, StoreError> {
     database.examine(examine)
 }
 
-/// The fault if none of the keys with these verifiers is the one that the database seals with. A
-/// new database has no key yet, which is no fault.
+/// The fault if none of `verifiers` belongs to the key that the database seals with. A new database
+/// has no key yet, which is no fault.
 pub fn key_fault(
     database: &Database,
     verifiers: &[Verifier],

@@ -74,7 +74,7 @@ pub struct EndpointQueue {
     pub lease: Option<QueueLease>,
 }
 
-/// A delivery that is to be sent, with its event; without it if the event has expired.
+/// A delivery that is to be sent. It has no `event` if the event has expired.
 #[derive(Clone)]
 pub struct DueDelivery {
     pub id: DeliveryId,
@@ -83,7 +83,7 @@ pub struct DueDelivery {
     pub attempts_count: i64,
     pub due_milliseconds: i64,
     pub event: Option<Arc<EventRow>>,
-    /// What the attempt must know of the chaos profile that watches the event, if one does.
+    /// If a chaos profile watches the event: what the attempt must know of the profile.
     pub watched: Option<WatchedDelivery>,
 }
 
@@ -97,8 +97,8 @@ pub struct FinishedAttempt {
     pub attempts_count: i64,
     /// The due time in the delivery's row during the attempt. For a claimed delivery, that is the
     /// end of the claim. For one that was taken under a lease of its queue, it is the time at which
-    /// it was due. If the row has another due time when the attempt is recorded, the lease was
-    /// lost.
+    /// it was due. If the row has another due time when the attempt is recorded, the claim or the
+    /// lease was lost.
     pub due_milliseconds: i64,
     /// The node that took the delivery under a lease of the queue; `None` if it was claimed.
     pub holder: Option<QueueHolder>,
@@ -258,9 +258,10 @@ pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
 }
 
 /// Records attempts of one endpoint, in the order in which they ended, and their effects on the
-/// deliveries and on the endpoint. An attempt whose lease was lost is not recorded: a replay has
-/// begun the delivery again, another node has it, the endpoint was deleted, or the endpoint was
-/// disabled. In the last case the delivery stays `recorded`, even if the receiver took the event.
+/// deliveries and on the endpoint. An attempt whose claim or lease was lost is not recorded: a
+/// replay has begun the delivery again, another node has the delivery, or the endpoint was deleted
+/// or disabled. If it was disabled, the delivery stays `recorded`, even if the receiver took the
+/// event.
 pub fn write_attempts(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -272,8 +273,8 @@ pub fn write_attempts(
     let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
         return Ok(());
     };
-    // Another node may have taken the lease of the queue meanwhile. Then that node sends whatever
-    // this one has not recorded.
+    // Another node may have taken the lease of the queue meanwhile. Then the other node sends again
+    // whatever this node has not recorded.
     let holder = queue.lease.map(|lease| lease.holder);
     let has_lease =
         |attempt: &&&FinishedAttempt| attempt.holder.is_none_or(|own| Some(own) == holder);
@@ -383,8 +384,8 @@ fn attempt_row(attempt: &FinishedAttempt) -> AttemptRow {
     }
 }
 
-/// Whether the endpoint was disabled just now. Then up to [`RECORDED_AT_ONCE_MAX`] of its waiting
-/// deliveries have become `recorded`, and the due time of its queue is that of the others.
+/// Whether the endpoint was disabled just now. If it was, up to [`RECORDED_AT_ONCE_MAX`] of its
+/// waiting deliveries have become `recorded`, and its queue is due with the first of the others.
 #[derive(PartialEq, Eq)]
 enum HealthChange {
     Disabled,

@@ -521,7 +521,7 @@ fn a_replay_begins_old_deliveries_again_and_makes_missing_ones() {
     });
 }
 
-/// A second replay of what a first one made begins the same deliveries again.
+/// The first replay makes the delivery; a second replay of the same range begins it again.
 #[test]
 fn a_range_can_be_replayed_again() {
     with_store(|tx, now| {
@@ -574,7 +574,7 @@ fn a_long_replay_goes_in_parts() {
         }
         assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
 
-        // A replay of what failed covers the deliveries that are failed now, and no others.
+        // A replay with `only_failed` covers only the deliveries that are `failed` now.
         let count = replay(tx, now, &endpoint, everything(true)).unwrap() as i64;
         assert_eq!(count, PART_MAX + 1);
         assert_eq!(pending_count(tx, &endpoint), EVENTS_COUNT);
@@ -591,8 +591,8 @@ fn a_long_replay_goes_in_parts() {
     });
 }
 
-/// Deliveries of new events do not count. A single event that is replayed during a range counts.
-/// The next replay begins to count from zero.
+/// The progress of a replay does not count deliveries of new events. If a single event is replayed
+/// while a range is under way, it counts. The next replay begins to count from zero.
 #[test]
 fn a_replay_tells_how_far_it_has_come() {
     const EVENTS_COUNT: i64 = 2 * PART_MAX + PART_MAX / 2;
@@ -781,7 +781,8 @@ fn the_queries_for_what_is_due_use_their_indexes() {
     });
 }
 
-/// Runs the sequencer over `events_count` events while the worker makes an offer for an endpoint.
+/// Runs the sequencer over `events_count` events while the worker offers to send some deliveries of
+/// an endpoint at once (`handover.rs`).
 /// Answers the due times of the deliveries that were written, in the order of the events, and how
 /// many deliveries were handed over. The due time of a claimed delivery is the end of its claim.
 fn handed_over(

@@ -46,7 +46,8 @@ pub struct WrittenDeliveries {
     pub due: Vec<EndpointId>,
 }
 
-/// What sequencer and worker share. There is a new one each time a node gets the lease of the two.
+/// What the sequencer and the worker share. There is a new `Handover` each time a node gets the
+/// lease that both of them run under.
 #[derive(Default)]
 pub struct Handover {
     state: Mutex<HandoverState>,

@@ -294,8 +294,8 @@ pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
     rows::remove(tx, endpoint)?;
     rows::queue_close(tx, endpoint.id)?;
     drill::rows::remove(tx, endpoint.scope, endpoint.id)?;
-    // The replay goes last. `queue_close` has locked the queue, and so has waited for any replay
-    // that was about to begin. This statement sees the row of that replay.
+    // The row of a replay is removed last. `queue_close` has locked the queue, and so has waited
+    // for any replay that was about to begin. So the next statement sees the row of that replay.
     rows::replay_drop(tx, endpoint.scope, endpoint.id)
 }
 

@@ -24,7 +24,8 @@ pub type HeldDeliveries = HashSet<(DeliveryId, i64)>;
 /// How long a lease lasts after it is taken or renewed, in milliseconds: as long as the claim of a
 /// delivery.
 const LEASE_MILLISECONDS: i64 = 45_000;
-/// A turn renews a lease of which less than this is left, in milliseconds.
+/// A turn of the delivery worker takes due deliveries and records finished attempts. It renews a
+/// lease of which less than this is left, in milliseconds.
 const RENEWED_BELOW_MILLISECONDS: i64 = 30_000;
 /// Another node's lease counts only if it ends within this time, in milliseconds. Only a wrong
 /// clock can have written a later end.

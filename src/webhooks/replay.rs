@@ -1,4 +1,5 @@
-//! Replays: events that a caller wants to be delivered again.
+//! Replays: events that a caller wants to be delivered again. A replay begins a delivery by giving
+//! it a new schedule, or by making it where the event has none; the delivery then waits to be sent.
 //!
 //! A range of time is replayed in parts, so that no other write waits for the whole of it:
 //!

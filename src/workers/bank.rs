@@ -1,9 +1,9 @@
 //! The bank's worker: writes payouts into files for the bank (`publish`), reads the bank's files
 //! (`receive`), and applies each report in a transaction of its own (`lines`, `apply`). Duplicates
 //! and reports of unknown payments change no payout; they are counted. Some reports hand the payout
-//! to the operator, for example a return that comes before its payment. The worker also compares
-//! the book with the bank's statements: every day, after alarms, and when the comparison is
-//! outdated.
+//! to the operator, for example if the money comes back before the payout has settled. The worker
+//! also compares the book with the bank's statements: every day, after alarms, and when the
+//! comparison is outdated.
 //!
 //! From reading to applying, these types follow each other:
 //!

@@ -73,8 +73,8 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
 }
 
 /// Stores the service's time, and acts on a step since it was last stored. If the clock went back,
-/// all tasks and deliveries become due earlier by the step, so that none waits that much longer. If
-/// it was put forward, stored answers are kept that much longer.
+/// all tasks, deliveries and look-ups become due earlier by the step, so that none waits that much
+/// longer. If the clock was put forward, stored answers are kept that much longer.
 async fn note(app: &AppState) {
     let moment = BootMoment::now();
     let noted = app.store.write(move |tx, now| note_in(tx, now, moment.as_ref())).await;

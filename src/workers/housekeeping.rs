@@ -157,7 +157,8 @@ impl Purger {
                     tracing::warn!(
                         number,
                         %failure,
-                        "a request for a second person could not be checked; tried again"
+                        "a request for a second person's approval could not be checked; tried \
+                         again"
                     );
                     // What the last check found still holds.
                     was_declined
@@ -187,7 +188,10 @@ impl Purger {
         // All expired chaos reports are removed, because they are few: a key has at most one.
         while purged(app, PURGED_REPORTS_MAX, |tx, now| chaos::purge(tx, now)).await {}
         if let Err(failure) = self.end_requests(app).await {
-            tracing::warn!(%failure, "requests for a second person could not be checked");
+            tracing::warn!(
+                %failure,
+                "requests for a second person's approval could not be listed"
+            );
         }
         if let Err(failure) = self.take_up_accounts(app).await {
             tracing::warn!(?failure, "new accounts could not be looked up; tried again");

@@ -1,5 +1,5 @@
-//! Stores when this process last saw each API key used, so that no request has to write that. Does
-//! so once a minute and when the process stops.
+//! Stores when this process last saw each API key used: once a minute, and when the process stops.
+//! So no request has to write that.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -256,8 +256,8 @@ pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 /// Screens everybody in live mode again if the entries changed, or if a walk was interrupted.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
-    // When a node takes this worker over, its copy of the lists may be older than that of the node
-    // before.
+    // When a node takes this worker over, its copy of the lists may be older than the copy of the
+    // node that ran the worker before.
     reload(&lists, &app.metrics).await;
     let mut walked = None;
     while !is_stopped(&stop) {
@@ -306,7 +306,8 @@ type Walked = Option<([u8; 32], Instant)>;
 /// When to walk over everybody with entries that are new since the last complete walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
-    /// Not now: this worker has walked, and other nodes may not have the new entries yet.
+    /// Not now: this worker has walked with the new entries. It walks once more when all other
+    /// nodes have them too.
     Later,
     /// Now.
     Walk {
@@ -752,7 +753,7 @@ mod tests {
         assert_eq!(
             stage.compared(stage.lists.screen_ahead(asked)).await,
             2,
-            "other entries are asked again"
+            "after a change of the entries, the same questions are compared again"
         );
         assert_eq!(
             stage
@@ -781,7 +782,7 @@ mod tests {
             (None, Duration::ZERO, true, Due::Walk { is_last: false }),
             (Some((new, now)), Duration::from_secs(LOOK_SECONDS), true, Due::Later),
             (Some((new, now)), SETTLE, true, Due::Walk { is_last: true }),
-            // Another change meanwhile begins anew.
+            // After another change of the entries the two walks begin anew.
             (Some((old, now)), SETTLE, true, Due::Walk { is_last: false }),
         ] {
             assert_eq!(
@@ -848,7 +849,7 @@ mod tests {
             (rejected.status, rejected.payouts_disabled_reason),
             (BeneficiaryStatus::Rejected, Some(PayoutsDisabledReason::ComplianceHold))
         );
-        // After the clearance the account is still verified.
+        // After the clearance the account itself has yet to be verified.
         stage.decide(possible.any(), OperatorDecision::Approve).await.unwrap();
         assert_eq!(stage.found(possible).await.status, BeneficiaryStatus::Verifying);
         stage.check(possible).await;
@@ -926,7 +927,8 @@ mod tests {
             let refund = stage.write(move |tx, now, services| {
                 let mut refund = refunds::rows::find(tx, SCOPE, id)?.unwrap();
                 payer_address::give(tx, now, &mut refund, address)?;
-                // Nobody learns at once whom the lists name.
+                // Screening waits until the address takes effect, so that the payer does not learn
+                // at once whether a list names it.
                 assert!(
                     !refund.is_held_by_screening && refund.status == RefundStatus::RequiresAddress
                 );

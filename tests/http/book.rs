@@ -45,7 +45,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ),
     (
         "UPDATE transfers SET status_history = replace(status_history, 'funding@', 'funding@9')",
-        "was taken before",
+        "has an earlier time than",
     ),
     ("UPDATE beneficiaries SET status_history = 'verifying@1'", "the history ends in verifying"),
     ("UPDATE payouts SET status_history = ''", "cannot be read"),

@@ -2,10 +2,10 @@
 //! due ones to a worker, and applies the answers.
 //!
 //! A question is a row of `account_look_ups`, which stays until the answer is applied or the
-//! beneficiary is no longer in verification. So nothing is lost if the server stops or the service
-//! stays silent. A row carries the identifier of its question. If the caller submitted the
-//! beneficiary again meanwhile, the row is gone or has another identifier, and the answer is
-//! dropped.
+//! beneficiary is no longer in verification. So nothing is lost if the server stops or the outside
+//! service stays silent. A row carries the identifier of its question. If the caller submitted the
+//! beneficiary again before the answer came, the row is gone or has another identifier, and the
+//! answer is dropped.
 
 mod rows;
 

@@ -151,7 +151,7 @@ impl ChainAudit<'_> {
     }
 
     /// For each address of the page: its balance on the chain in millionths, what it should be, and
-    /// whether it fits that.
+    /// whether the balance fits that.
     pub(super) async fn balances_at(
         &self,
         node: &dyn ChainNode,

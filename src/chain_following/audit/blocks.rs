@@ -19,7 +19,7 @@ use crate::transfers;
 /// The audit mark is moved after this many blocks, and at the end of the range.
 const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
 
-/// A movement that the filter showed.
+/// A movement that the filter showed. The filter is a node's query for the logs of some contracts.
 #[derive(Clone)]
 pub(super) struct LoggedMovement {
     pub(super) place: LogPosition,
@@ -42,8 +42,8 @@ pub(super) struct AuditedRange {
 /// What `read_book` answers:
 ///
 /// 1. Which of the movements' addresses were handed out.
-/// 2. For some of these addresses, the contract that the caller of its transfer was shown. They are
-///    those to or from which a former contract moved the token.
+/// 2. For each of these addresses to or from which the token moved in a former contract: the
+///    contract that the caller of the address's transfer was shown.
 /// 3. The book's movements.
 type BookPart = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
@@ -179,7 +179,7 @@ impl ChainAudit<'_> {
             tracing::warn!(
                 node = node.label(),
                 block = hidden.block_number,
-                "a movement is in its receipt, and the filter did not show it"
+                "the filter did not show a movement that is in its transaction's receipt"
             );
         }
         shown.extend(elsewhere);

@@ -3,9 +3,10 @@
 //! corrects nothing and keeps differences for the operator. The audit mark says up to which block
 //! the movements were compared.
 //!
-//! The follower's lead is asked after all other nodes. A process that does not follow the chain
-//! does not know the lead: it asks the first configured node last. Balances come from the chain's
-//! state and not from its logs, so they reveal even a movement whose log no node shows.
+//! The follower's lead, the node that it reads, is asked after all other nodes. A process that does
+//! not follow the chain does not know the lead: it asks the first configured node last. Balances
+//! come from the chain's state and not from its logs, so they reveal even a movement whose log no
+//! node shows.
 
 mod balances;
 mod blocks;
@@ -29,8 +30,8 @@ use crate::store::{Cost, Store, Tx};
 /// Pause before a node is asked for the next part, because the follower has precedence in the
 /// nodes' budgets.
 const PAUSE: Duration = Duration::from_millis(50);
-/// For refunds and new addresses an audit goes back this far before the end of the last one, which
-/// may have missed what was added while it ran.
+/// How long before the end of the previous audit an audit begins with refunds and new addresses:
+/// the previous audit may have missed what was added while it ran.
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
 /// Why the audit could not begin, or ended early.
@@ -220,8 +221,8 @@ macro_rules! first_answer {
                 }
                 Err(StepError::Fatal(fault)) => return Err(fault),
                 Err(StepError::Read(fault)) => {
-                    tracing::warn!(node = $node.label(), %fault, "a node cannot be compared with; \
-                     another one is asked");
+                    tracing::warn!(node = $node.label(), %fault, "a node's answer cannot be \
+                     compared with the book; the next node is asked, if there is one");
                     faults.push(($node.label(), fault));
                 }
             }

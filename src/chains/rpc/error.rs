@@ -1,4 +1,4 @@
-//! Classifies the many ways in which nodes and gateways refuse a question.
+//! Classifies the many ways in which nodes, and the gateways in front of them, refuse a question.
 
 use serde::Deserialize;
 

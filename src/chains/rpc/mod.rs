@@ -50,8 +50,8 @@ fn prefixed(bytes: impl AsRef<[u8]>) -> String {
     format!("0x{}", crate::kernel::hex::encode(bytes))
 }
 
-/// Reads an answer to a question that can be asked in another way. If it cannot be read, the node
-/// does not rest, because it is asked in the other way at once.
+/// Reads an answer to a question that can be asked in another way. If the answer cannot be read,
+/// the node is asked in the other way at once, so it gets no rest (see `transport`).
 fn parsed<T: DeserializeOwned>(answer: Answered) -> Result<T, NodeError> {
     serde_json::from_str(answer?.get()).map_err(|error| NodeError::Garbage(error.to_string()))
 }
@@ -490,7 +490,7 @@ mod tests {
         asked.get("address").map(|address| json!({ "address": address }).to_string())
     }
 
-    /// Its answers over the JSON-RPC are of another type than what was asked for.
+    /// A node whose answers over the JSON-RPC are of another type than what was asked for.
     fn answers_another_type(body: &str) -> (u16, &'static str, String) {
         if let Some(other) = over_other_interface(body) {
             return (200, "", other);
@@ -505,7 +505,7 @@ mod tests {
         (200, "", answers.to_string())
     }
 
-    /// Its answers over the JSON-RPC are no JSON.
+    /// A node whose answers over the JSON-RPC are no JSON.
     fn answers_a_page(body: &str) -> (u16, &'static str, String) {
         (200, "", over_other_interface(body).unwrap_or_else(|| "<!doctype html>".into()))
     }

@@ -1,4 +1,4 @@
-//! For tests: a gateway without a node, which answers what the test says.
+//! For tests: a server in place of a node or its gateway, which answers what the test says.
 
 use std::io::ErrorKind;
 

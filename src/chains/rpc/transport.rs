@@ -1,5 +1,6 @@
 //! Sends questions to one node: in batches as large as it accepts, and no faster than its gateway
-//! allows. [`Transport::ask`] can wait for a node that refuses for a while.
+//! (a service in front of it, such as TronGrid) allows. [`Transport::ask`] can wait for a node that
+//! refuses for a while.
 //!
 //! A question is one call of the JSON-RPC, or one POST to another path of the node; `budget` calls
 //! that a request. Here a request is an HTTP request: one question, or a batch of them.
@@ -29,7 +30,7 @@ use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 const ANSWER_SECONDS_MAX: u64 = 20;
 /// java-tron answers at most 25 MiB.
 const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
-/// Questions in one batch; java-tron takes 100.
+/// The most questions in one batch; java-tron takes 100.
 const BATCH_SIZE_MAX: usize = 50;
 /// How long a node that refused a batch is asked one question at a time.
 const BATCH_REFUSED: Duration = Duration::from_secs(3_600);
@@ -40,7 +41,8 @@ const REST_SECONDS_BANNED: u64 = 30;
 /// rest, up to `REST_SECONDS_MAX`.
 const REST_SECONDS_MIN: u64 = 1;
 pub(super) const REST_SECONDS_MAX: u64 = 60;
-/// How long after its beginning [`Transport::ask`] still waits for a node that refuses for a while.
+/// How long a call of [`Transport::ask`], counted from its beginning, waits for a node that refuses
+/// for a while.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One call of the JSON-RPC.
@@ -366,8 +368,8 @@ impl Transport {
         let all: Option<Vec<Answered>> = sorted.into_iter().collect();
         let missing = || NodeError::Garbage("an answer of the batch is missing".into());
         let Some(mut answers) = all else { return Ok(self.note_result(Err(missing()), None)?) };
-        // If one question meets a limit, the others would meet it too. The answers before it are
-        // kept.
+        // If a question meets a limit, the answers to the questions before it are kept, and the
+        // answers to those after it are dropped.
         let limited =
             answers.iter().position(|answer| matches!(answer, Err(NodeError::Limited(_))));
         match limited {
@@ -412,7 +414,7 @@ impl Transport {
                             answers.extend(part);
                             // The node took a full batch, so the next may be larger. A single
                             // question counts too: otherwise a size that has shrunk to 1 would
-                            // stay.
+                            // never grow again.
                             if count == batch_max {
                                 self.batch_max.fetch_min(BATCH_SIZE_MAX - 1, Ordering::Relaxed);
                                 self.batch_max.fetch_add(1, Ordering::Relaxed);

@@ -243,7 +243,7 @@ impl Table {
             cut: String::new(),
         }
     }
-    /// Says below the table, if there are more, that it shows only these lines.
+    /// If there are more lines, says below the table that it shows only these.
     pub fn tell_more(&mut self, words: &Words, is_more: bool) {
         self.cut = more_note(words, is_more, self.lines.len());
     }
@@ -303,7 +303,7 @@ pub struct StoryStep {
 pub struct Question {
     pub name: &'static str,
     pub label: String,
-    /// Value and text of each choice; with any, the question is a `select`.
+    /// Value and text of each choice; if there are any, the question is a `select`.
     pub choices: Vec<(String, String)>,
     /// Without choices, the input's type: `text`, `date` or `search`.
     pub kind: &'static str,

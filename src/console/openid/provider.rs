@@ -80,7 +80,7 @@ struct TokenError {
     error: String,
 }
 
-/// The provider as it was read at one time; times are Unix seconds.
+/// What was read of the provider at one time (`read_at`, Unix seconds): its description and keys.
 struct KnownProvider {
     metadata: ProviderMetadata,
     token_endpoint: OutboundEndpoint,
@@ -297,8 +297,8 @@ impl OpenId {
         self.ask(instant).await
     }
 
-    /// Reads the provider again because of an unknown key. If another unknown key had it read
-    /// within the last [`KEYS_AGAIN_SECONDS_MIN`] seconds, answers what is known already.
+    /// Reads the provider again because of an unknown key. If it was already read again for this
+    /// cause within the last [`KEYS_AGAIN_SECONDS_MIN`] seconds, answers what is known.
     async fn known_again(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let _asking = self.asking.lock().await;
         let known = self.with_memory(|memory| {
@@ -322,7 +322,7 @@ impl OpenId {
     async fn ask(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let failed_at = self.with_memory(|memory| memory.failed_at);
         if failed_at.is_some_and(|at| (0..FAILED_SECONDS).contains(&(instant - at))) {
-            return Err(Unavailable("it did not answer just now".into()));
+            return Err(Unavailable("it failed seconds ago and is not asked again yet".into()));
         }
         let read = self.read(instant).await;
         self.with_memory(|memory| match &read {
@@ -438,7 +438,7 @@ mod tests {
         (OpenId::new(settings, &|_| None, client), count)
     }
 
-    /// A failure of either reading, `known` or `known_again`, holds back both.
+    /// After `known` or `known_again` has failed, neither of them asks the provider for a while.
     #[tokio::test]
     async fn a_provider_that_failed_is_left_alone_for_a_while() {
         let (provider, count) = broken();
@@ -456,7 +456,7 @@ mod tests {
             assert!(provider.known_again(soon).await.is_err());
             assert_eq!(count.load(Ordering::SeqCst), asked, "{instant}");
         }
-        // The control: once that time is over, it is asked.
+        // The control: once that time is over, the provider is asked.
         assert!(provider.known(2_000 + FAILED_SECONDS).await.is_err());
         assert!(count.load(Ordering::SeqCst) > asked);
     }

@@ -31,7 +31,8 @@ pub struct OidcSettings {
     /// The provider's name on the button; if it is not set, the issuer's host.
     pub name: Option<String>,
     pub second_factor: Option<SecondFactor>,
-    /// The authentication context class (`acr`) that is asked for and has to be answered.
+    /// The authentication context class (`acr`) that the provider is asked for. Only tokens with
+    /// this class are then accepted.
     pub acr: Option<String>,
     /// Whether a person who is not linked yet is linked to the operator whose name is the person's
     /// verified e-mail address.

@@ -49,8 +49,8 @@ fn unreadable() -> ProviderError {
     ProviderError::Unavailable("the provider's address cannot be read".into())
 }
 
-/// Handles the browser's return from the provider, within ten minutes and only in the browser that
-/// began.
+/// Handles the browser's return from the provider. The sign-in goes on only within ten minutes, and
+/// only in the browser in which it began.
 pub async fn done(asked: ConsoleRequest) -> PageOutcome {
     let mut reply = answered(&asked).await?;
     asked.remove_cookie(&mut reply, Cookie::Provider);
@@ -126,7 +126,7 @@ async fn answered(asked: &ConsoleRequest) -> PageOutcome {
     Ok(reply)
 }
 
-/// The form to sign in, with a text that it did not work at the provider; the log says why.
+/// The form to sign in, with a text that the sign-in at the provider failed; the log says why.
 async fn failed(asked: ConsoleRequest, error: ProviderError) -> PageOutcome {
     let (status, key) = match &error {
         ProviderError::Unavailable(_) => (StatusCode::BAD_GATEWAY, "sign_in.provider_down"),

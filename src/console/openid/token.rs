@@ -39,7 +39,8 @@ pub struct ProviderPerson {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// None of the provider's keys fits, as they were read. The token's key may be newer.
+    /// None of the keys that were read from the provider fits the token. The provider may have made
+    /// the token's key since then.
     UnknownKey,
     Refused(&'static str),
 }

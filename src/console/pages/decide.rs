@@ -101,9 +101,9 @@ pub fn back(visit: &Visit) -> String {
     if is_own_path(path) { path.to_owned() } else { "/console".to_owned() }
 }
 
-/// Carries out what a form asks, for each object in a transaction of its own. If some are refused,
-/// the others stay decided, and the answer says how many. If the store fails at one object, those
-/// before it stay decided, and those after it are not tried.
+/// Carries out what a form asks, for each object in a transaction of its own. If some objects are
+/// refused, the others stay decided, and the answer says how many were decided. If the store fails
+/// at one object, those before it stay decided, and those after it are not tried.
 pub async fn submit(visit: Visit) -> PageOutcome {
     let by = decided_by(&visit)?;
     let asked = asked(&visit)?;

@@ -49,7 +49,7 @@ struct OwnParts {
     form: Option<(String, PageBlock)>,
 }
 
-/// Whose page a request asks for, and what reading it needs.
+/// Whose page a request asks for, and what is needed to read it.
 #[derive(Clone)]
 struct Asked {
     scope: Scope,
@@ -232,7 +232,8 @@ fn draw(visit: &Visit, asked: &Asked, common: CommonParts, own: OwnParts) -> Pag
         let period = limits::period(visit, used.subject, used.is_month);
         facts.push((period, limits::share(visit, used)));
     }
-    // The facts stand beside the table of hits. If there are hits, both take the whole width.
+    // The facts come before the table of hits. Each takes the whole width if there are hits;
+    // otherwise they stand side by side.
     let (title, is_wide) = (words.get("person.facts").to_owned(), !common.hits.is_empty());
     page.still.push(Section { title, is_wide, blocks: vec![PageBlock::Facts(facts)] });
     add_common(visit, asked, &mut page, common, own.moments);

@@ -219,9 +219,9 @@ fn id_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
     }
 }
 
-/// The name of a difference: a link to an object, or a code. A statement's line and a difference
-/// with a chain have an `InternalId`, whose text has the kind `Request`. No other page shows it, so
-/// its end is enough.
+/// The name of a difference: a link to an object, or a code. A line of a bank's statement and a
+/// difference with a chain are named by an `InternalId`, whose text begins with `request_`. No
+/// other page shows this identifier, so the cell has only its end.
 fn difference_cell(visit: &Visit, name: &str) -> PageCell {
     match AnyId::parse(name) {
         Some(id) if id.kind != ObjectKind::Request => PageCell::id(id),
@@ -324,7 +324,7 @@ fn transaction_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
     }
 }
 
-/// Of a line of the bank's statement, whether money came or went, and the day.
+/// Whether money came or went, and on which day, if the item is a line of the bank's statement.
 fn statement_line(item: &Item) -> Option<(Sign, &str)> {
     match &item.facts {
         QueueFacts::Difference {

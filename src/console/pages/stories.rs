@@ -13,8 +13,9 @@ use crate::screening::hit::{HitDecision, HitRow};
 
 /// The most moments of a story that a page shows.
 pub const STEPS_MAX: usize = 100;
-/// The most of the newest moments that a page can leave out to show older ones. A request reads the
-/// moments that it leaves out, so this limits its work. No page shows moments further back.
+/// The most of the newest moments that a page can leave out to show older ones. A request also
+/// reads the moments that it leaves out, so this limits its work. The oldest moments that any page
+/// can show are the [`STEPS_MAX`] before these.
 const SKIPPED_MAX: usize = 10_000;
 
 /// Which part of a story a page shows.
@@ -35,8 +36,8 @@ impl StoryPart {
         StoryPart { skipped_count: skipped_count.min(SKIPPED_MAX) }
     }
 
-    /// The part with the moments before this one's; `count` is how many moments this one shows.
-    /// `None` if the older part would have to leave out too many.
+    /// The part with the next older moments. `count` is how many moments this part shows. `None` if
+    /// the older part would have to leave out more than [`SKIPPED_MAX`] moments.
     fn older(self, count: usize) -> Option<StoryPart> {
         let skipped_count = self.skipped_count + count;
         (skipped_count <= SKIPPED_MAX).then_some(StoryPart { skipped_count })
@@ -91,8 +92,8 @@ pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> StoryStep {
     }
 }
 
-/// A decision as a moment. A decision has an instant. An object's story has the account's business
-/// time, which is `ahead_seconds` ahead of it.
+/// A decision as a moment of a story. Decisions are stored with the instant. A story shows the
+/// account's business time, which is `ahead_seconds` later than the instant.
 pub fn decided(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> (i64, StoryStep) {
     let at = decision.decided_at + ahead_seconds;
     let what = format!("decided_{}", decision.decision);

@@ -165,7 +165,7 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     Ok(draw(visit, scope, &story, &decided, &waiting))
 }
 
-/// The objects whose decisions a transfer's page shows.
+/// The objects of a story. The transfer's page shows the decisions about each of them.
 fn subjects(story: &Story) -> Vec<AnyId> {
     let mut subjects = vec![
         story.transfer.id.any(),

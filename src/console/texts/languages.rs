@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The language that others fall back to.
 const FIRST: &str = "en";
 
-/// The code and the file of each language in a folder, the first one before the others.
+/// The code and the file of each language in a folder: [`FIRST`], then the others by their codes.
 pub fn find(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -170,7 +170,7 @@ fn parse_integer(token: &str) -> Option<i128> {
     (scale > 30).then_some(if mantissa < 0 { i128::MIN } else { i128::MAX })
 }
 
-/// The identifier of another object; see [`NamedId`] for a text that is none.
+/// The identifier of another object; see [`NamedId`] for a text that is no identifier.
 impl<K: IdKind + Clone> Field for NamedId<K> {
     fn schema() -> Value {
         json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": PLAIN_PATTERN,
@@ -222,7 +222,8 @@ impl<T: ClosedWords> Field for EnumField<T> {
     }
 }
 
-/// The message for a value that is none of the words. Often it is one of them in the wrong case.
+/// The message for a value that is none of the words. If the value is one of them in another case,
+/// the message also says which to write.
 pub fn must_be_one_of(words: &[&str], given: &str) -> String {
     let list = words.join(", ");
     match words.iter().find(|word| word.eq_ignore_ascii_case(given)) {

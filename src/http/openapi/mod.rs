@@ -17,8 +17,8 @@ mod descriptions;
 /// answers. Sent in the order of the file, the requests lead to a settled payout.
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// Schemas that have another name in the document than in the code, where their names would collide
-/// with others in generated clients, or say nothing to callers.
+/// Schemas whose name in the document differs from that in the code: the name in the code would
+/// collide with another one in generated clients, or would say nothing to callers.
 const RENAMED: &[(&str, &str)] = &[
     ("Address", "PostalAddress"),
     ("Nothing", "EmptyBody"),
@@ -157,7 +157,7 @@ fn finish(node: &mut Value, place: &str) {
     }
 }
 
-/// Every type of event, as the filter of the list of events knows them.
+/// Every type of event: the values that the filter `type` of the list of events takes.
 fn event_types(routes: &[Route]) -> &'static [&'static str] {
     let lists = routes.iter().filter_map(|route| route.list);
     let mut filters = lists.filter(|(kind, _)| *kind == ObjectKind::Event).flat_map(|list| list.1);
@@ -383,7 +383,7 @@ fn responses(route: &Route, response: Value) -> Map<String, Value> {
         Code::RateLimitExceeded,
         Code::InternalError,
         Code::ServiceUnavailable,
-        // A head or a query can be wrong on every route.
+        // On every route a header or the query can be wrong.
         Code::RequestQueryParameterInvalid,
         Code::ParameterEmpty,
         Code::ParameterValueInvalid,
@@ -549,7 +549,8 @@ mod tests {
         codes.filter_map(|rest| rest.split('`').next()).collect()
     }
 
-    /// A head or a query can be wrong on every route; only a POST has a body and a key.
+    /// On every route a header or the query can be wrong; only a POST has a body and an idempotency
+    /// key.
     #[test]
     fn each_operation_lists_what_can_be_wrong_with_its_requests() {
         let document = document(&routes(), &resource_paths(), "http://127.0.0.1:8080");

@@ -10,8 +10,8 @@ use crate::{deposits, payouts, refunds, transfers};
 /// The most payouts that one query reads.
 const PAGE_ROWS: i64 = 500;
 
-/// [`Cause::Amount`] if an amount is more than `above`, or if no market rate is known to compare
-/// rupees by.
+/// [`Cause::Amount`] if an amount is more than `above`, or if it is in rupees and no market rate is
+/// known to convert `above` by.
 pub(super) fn cause(
     tx: &mut dyn Tx,
     above: Money,

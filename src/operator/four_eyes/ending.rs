@@ -79,8 +79,9 @@ pub fn check(
         end(tx, now, &request, RequestStatus::Expired, "it is too old")?;
         return Ok(RequestCheck::Ended);
     }
-    // `disable_operator` ends requests too. But the requester may have made this one at the same
-    // moment, or an earlier version, which ended no requests, disabled them.
+    // `disable_operator` ends requests too. But it misses a request that is made at the same
+    // moment. And an earlier version of the service disabled operators without ending their
+    // requests.
     if !may(tx, request.requested_by, Role::Operator)? {
         end(tx, now, &request, RequestStatus::Outdated, REQUESTER_DISABLED)?;
         return Ok(RequestCheck::Ended);
@@ -101,8 +102,8 @@ pub fn check(
 
 const REQUESTER_DISABLED: &str = "who asked for it is disabled";
 
-/// Disables an operator, and ends what they asked a second person for. Returns how many requests
-/// that were.
+/// Disables an operator, and ends the operator's requests that wait for a second person. Returns
+/// how many requests there were.
 pub fn disable_operator(
     tx: &mut dyn Tx,
     now: &Now,

@@ -1,12 +1,12 @@
 //! Four eyes: decisions that one person asks for and a second one approves.
 //!
 //! If `four_eyes_above` is set, these need a second person: a decision that moves more than that,
-//! an address for a refund, a clearance of what screening or an operator confirmed, and the end of
-//! a pause or a suspension. The decision is first kept as a request. It is carried out in the
-//! transaction in which an approver other than the requester approves it. `hundi deposits credit`
-//! and `hundi resume database` cannot wait, so both persons take part at once ([`require_two`]).
-//! Both have to prove who they are, by a session or a password, because anybody can write a name on
-//! a command line.
+//! an address for a refund, an approval despite a confirmed match of screening or an earlier
+//! refusal, and the end of a pause or a suspension. The decision is first kept as a request. It is
+//! carried out in the transaction in which an approver other than the requester approves it. `hundi
+//! deposits credit` and `hundi resume database` cannot wait, so both persons take part at once
+//! ([`require_two`]). Both have to prove who they are, by a session or a password, because anybody
+//! can write a name on a command line.
 
 mod amounts;
 mod ending;
@@ -30,7 +30,7 @@ use crate::services::{Services, Settings};
 use crate::store::Tx;
 use crate::{decisions, keys, payouts, screening, senders, staff};
 
-/// How long a request can be approved, in seconds. Later its reason may no longer hold.
+/// For how long a request can be approved, in seconds. Later its reason may no longer hold.
 pub const REQUEST_SECONDS_MAX: i64 = 7 * 86_400;
 
 crate::string_enum!(
@@ -45,7 +45,7 @@ crate::string_enum!(
 
 crate::string_enum!(
     /// What became of a request. `Expired`: nobody decided about it in time. `Outdated`: what it is
-    /// about no longer takes the decision, or who asked for it was disabled.
+    /// about no longer takes the decision, or the operator who asked for it was disabled.
     RequestStatus {
         Pending "pending",
         Approved "approved",
@@ -215,7 +215,7 @@ pub struct ApprovalRequest {
 
 impl ApprovalRequest {
     /// The argument of the decision: the address, the bank's reference, the transaction's hash, or
-    /// the payouts that a line belongs to.
+    /// the payouts that a line of the bank's statement belongs to.
     pub fn argument(&self) -> Option<String> {
         match RequestedAction::read(&self.asked)? {
             RequestedAction::Decide(_, OperatorDecision::Refund(to)) => to.map(|to| to.to_string()),
@@ -230,8 +230,8 @@ impl ApprovalRequest {
         }
     }
     /// The object that the subject names; `None` if the subject is another text, such as a pause,
-    /// an account or a statement. A statement's line and a difference with a chain have an
-    /// identifier ([`ObjectKind::Request`]), but no object.
+    /// an account or a statement. A statement's line and a difference with a chain have identifiers
+    /// of [`ObjectKind::Request`], but are no objects.
     pub fn object(&self) -> Option<AnyId> {
         AnyId::parse(&self.subject).filter(|id| id.kind != ObjectKind::Request)
     }
@@ -340,8 +340,8 @@ fn cause(
     };
     let Some(scope) = scope else { return Ok(None) };
     match decision {
-        // A review only stops something. A check by hand replaces the answer of a look-up, which
-        // needs no second person either.
+        // A review only stops something. The answer of a look-up needs no second person, so a check
+        // by hand, which takes its place, needs none either.
         Some(OperatorDecision::Review | OperatorDecision::Check(_)) => return Ok(None),
         Some(OperatorDecision::Refuse) if id.kind == ObjectKind::Beneficiary => return Ok(None),
         Some(OperatorDecision::Refund(Some(_))) => return Ok(Some(Cause::RefundAddress)),
@@ -428,8 +428,8 @@ fn close(
     Ok((request, name))
 }
 
-/// Approves a request and carries it out, with the requester's reason. Declined for the reasons of
-/// `close`, if the person is the requester, if the request is older than [`REQUEST_SECONDS_MAX`],
+/// Approves a request and carries it out, with the requester's reason. Declined if `close`
+/// declines, if the person is the requester, if the request is older than [`REQUEST_SECONDS_MAX`],
 /// or if the requester may no longer decide.
 pub fn approve(
     tx: &mut dyn Tx,
@@ -499,7 +499,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_has_a_page_is_an_object() {
+    fn only_the_identifier_of_an_object_names_an_object() {
         let object_of = |subject: &str| {
             let request = ApprovalRequest {
                 number: 1,

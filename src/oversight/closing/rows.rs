@@ -7,8 +7,8 @@ use crate::reconcile;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// What one ledger account held before a day in one currency, and what moved on that day, in units
-/// of the currency.
+/// One ledger account in one currency: what it held before a day, and what moved on that day, in
+/// units of the currency.
 pub struct TrialBalanceLine {
     pub account: LedgerAccount,
     pub currency: Currency,

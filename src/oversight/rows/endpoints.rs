@@ -22,7 +22,7 @@ pub struct EndpointLine {
     pub failures_count: i64,
 }
 
-/// Deliveries of an endpoint that wait for their next attempt, counted up to a number.
+/// Deliveries of an endpoint that wait for their next attempt, counted up to `counted_max`.
 pub fn waiting_deliveries(
     tx: &mut dyn Tx,
     endpoint: Id<kind::WebhookEndpoint>,

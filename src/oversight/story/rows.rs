@@ -75,8 +75,8 @@ pub fn bank_lines(
     payout_id: Id<kind::Payout>,
     rows_max: i64,
 ) -> Result<Vec<BankLine>, StoreError> {
-    // One debit can pay several payouts: each has its share of the line. An earlier version stored
-    // shares of credits too, and a credit pays nobody.
+    // One debit can pay several payouts: each has its share of the line. An earlier version also
+    // stored shares of credits. They are left out, because a credit pays nobody.
     let sql = "SELECT l.id, l.booking_day, l.value_day, l.units, l.sign, l.matching, l.reference, \
                s.statement_id FROM bank_statement_lines l LEFT JOIN bank_statements s ON s.sha256 \
                = l.sha256 AND s.number = l.statement_number WHERE l.payout_id = ?1 UNION ALL \

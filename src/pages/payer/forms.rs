@@ -40,8 +40,8 @@ pub async fn answer(
         Ok(None) => not_found(request_id, Some(words), &frame),
         Err(failure) => unavailable(request_id, Some(words), &frame, &failure),
     };
-    // The answer to the form for a refund's address has these headers already, with the hash of its
-    // issuer's colour.
+    // The answer to the form for a refund's address has these headers already. They allow the
+    // colours of the account's own issuer, so they must stay.
     if !reply.headers().contains_key(http::header::CONTENT_SECURITY_POLICY) {
         protect(&mut reply, Some(&frame));
     }

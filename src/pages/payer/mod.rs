@@ -174,8 +174,9 @@ struct LoadedPage {
     issuer_line: Option<String>,
 }
 
-/// What an answer needs of the transfer that a token names; `None` if there is none. The token
-/// holds a keyed hash, which is compared first. So a made-up token does not reach the store.
+/// What an answer needs of the transfer that a token names; `None` if the token names no transfer.
+/// The token holds a keyed hash, which is compared first. So a made-up token does not reach the
+/// store.
 async fn load(
     app: &Arc<AppState>,
     token: &str,

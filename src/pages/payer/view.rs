@@ -85,8 +85,8 @@ impl PaymentPhase {
             | PaymentPhase::TooLate
             | PaymentPhase::OnHold
             | PaymentPhase::RefundNeedsAddress => 15,
-            // The page asks only while another deposit or refund is open: otherwise these are
-            // final.
+            // In these phases the page asks only while another deposit or refund is open. Otherwise
+            // the state is final.
             PaymentPhase::PaidOut | PaymentPhase::Refunded => 15,
             // Money that comes late can still change these.
             PaymentPhase::Expired | PaymentPhase::Cancelled => 60,
@@ -270,7 +270,7 @@ impl PageFacts<'_> {
         self.transfer.payer_sets_refund_address
             && self.refunds.iter().any(Refund::takes_payer_address)
     }
-    /// A text of the page's language with its places filled.
+    /// Fills the places `{name}` of a text in the page's language.
     pub(super) fn say(&self, text: &str, values: &[(&str, &str)]) -> String {
         let known = [
             ("issuer", self.issuer_name),

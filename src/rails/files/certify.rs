@@ -281,12 +281,12 @@ impl Certification {
         let elements = self.elements_for_missing();
         if missing > 0 && elements.is_empty() {
             lines.push(format!(
-                "{missing} {have} no UTR: ask the bank in which element it writes it"
+                "{missing} {have} no UTR: ask the bank in which element it writes the UTR"
             ));
         } else if missing > 0 {
             let words: Vec<&str> = elements.iter().map(|element| element.as_str()).collect();
             lines.push(format!(
-                "{missing} {have} no UTR, and texts that could be it in {}",
+                "{missing} {have} no UTR, but texts that could be the UTR in {}",
                 words.join(", ")
             ));
         }

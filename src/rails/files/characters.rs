@@ -123,7 +123,8 @@ fn is_latin(letter: char) -> bool {
     matches!(letter, ' '..='~' | '\u{A1}'..='\u{AC}' | '\u{AE}'..='\u{FF}')
 }
 
-/// A text in the characters of ISO-8859-1. A character that this lacks is written as for NEFT.
+/// A text in the characters of ISO-8859-1. A character that ISO-8859-1 lacks is written as
+/// for NEFT.
 fn latin(text: &str) -> String {
     let (mut out, mut other) = (String::with_capacity(text.len()), String::new());
     for letter in text.nfc() {

@@ -136,8 +136,8 @@ impl Folders {
                 .dev();
             if *device.get_or_insert(found) != found {
                 return Err(format!(
-                    "the bank's folder {} is on another file system than staging: put all five on \
-                     one",
+                    "the bank's folder {} is on another file system than staging: put all five \
+                     folders on one",
                     path.display()
                 ));
             }
@@ -305,7 +305,7 @@ impl Folders {
         let path = folder.join(kept);
         fs::rename(self.inbox.join(name), &path)?;
         if read_file(&path)? != bytes {
-            // Not under its own name: the agent may have used that once more.
+            // Not under its own name: the agent may have put another file of that name there again.
             fs::rename(&path, self.inbox.join(kept))?;
             let mut file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;

@@ -274,7 +274,7 @@ impl TryFrom<ProfileTable> for BankProfile {
                 && rest.iter().all(u8::is_ascii_digit))
             {
                 return Err(format!(
-                    "[bank.profile] purposes: {code:?} is no purpose code such as \"P1301\""
+                    "[bank.profile] purposes: {code:?} is no purpose code: write one such as P1301"
                 ));
             }
             purposes.insert(code, written.checked("purposes", CODE_MAX)?);
@@ -377,7 +377,7 @@ fn calendar(
     }
     let day = |text: &String| {
         Day::parse(text).filter(|_| text.len() == 10).ok_or_else(|| {
-            format!("[bank.profile] holidays: {text:?} is no day such as \"2027-01-26\"")
+            format!("[bank.profile] holidays: {text:?} is no day: write one such as 2027-01-26")
         })
     };
     let closed_saturdays = closed_saturdays.unwrap_or_default();
@@ -389,8 +389,8 @@ fn calendar(
 }
 
 /// Checks the pattern of a payment file's name. `{id}` or a running number must make the name
-/// different from those of all other files of the year. The identity can be read back from a name
-/// with `{id}` and without a number. A file with a number is found in the journal by its name.
+/// different from those of all other files of the year. A name with `{id}` and without a number
+/// gives back the file's identity. A file with a number is found in the journal by its name.
 fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<String, String> {
     let mut rest = pattern.clone();
     for placeholder in PLACEHOLDERS {
@@ -480,13 +480,14 @@ impl BankProfile {
         let series = if number.is_daily { id.date_and_time().0 } else { "all".into() };
         Some((series, number.max()))
     }
-    /// The name of a payment file; `parts` are the format's own beginning and end.
+    /// The name of a payment file. `parts` are the beginning and the end of a name for which the
+    /// profile has no pattern.
     pub fn file_name(&self, id: MessageId, number: i64, parts: (&str, &str)) -> String {
         let Some(pattern) = &self.file_name else { return format!("{}{id}{}", parts.0, parts.1) };
         written_file_name(pattern, self.customer_id.as_deref().unwrap_or_default(), id, number)
     }
-    /// The identity in a name that [`BankProfile::file_name`] made; `None` if the name has none, or
-    /// has a running number.
+    /// The file's identity, from a name that [`BankProfile::file_name`] made. `None` if the name
+    /// has no identity, or has a running number.
     pub fn message_id(&self, name: &str, parts: (&str, &str)) -> Option<MessageId> {
         (0..name.len()).find_map(|at| {
             let id = MessageId::parse(name.get(at..at + MessageId::LENGTH)?)?;

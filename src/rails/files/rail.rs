@@ -63,7 +63,7 @@ impl Rail for FileRail {
         rows_max: i64,
     ) -> Result<Vec<i64>, StoreError> {
         let within = PaymentMethod::ALL.iter().map(|method| method.settles_within_seconds());
-        // A payment younger than the shortest of these times cannot be late.
+        // A payment that was published less than the shortest of these times ago cannot be late.
         let until = instant - within.min().unwrap_or(0);
         let with_bank = rows::published_until(tx, until, rows_max)?.into_iter();
         let late = with_bank.map(|(method, published_at)| {

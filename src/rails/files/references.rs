@@ -12,9 +12,11 @@
 //! 5. a text with a known form;
 //! 6. the clearing system's element, whatever its form.
 //!
-//! For book transfers, other texts count ([`Utr::parse_for`]), in another order
-//! ([`References::utr`]). The first step that finds something ends the search. If it finds texts
-//! that differ, the operator decides.
+//! The first step that finds something ends the search. If this step finds texts that differ, the
+//! operator decides.
+//!
+//! For book transfers (payments within the sponsor bank), other texts count
+//! ([`Utr::parse_for`]), in another order ([`References::utr`]).
 
 use super::values::Utr;
 use crate::rails::port::PaymentMethod;

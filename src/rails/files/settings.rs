@@ -29,7 +29,7 @@ pub trait FileFormat: Send + Sync {
     /// unless `[bank.profile] file_name` gives another pattern.
     fn file_name_parts(&self) -> (&'static str, &'static str);
     /// A whole payment file. The same arguments give the same bytes. `created` is in Unix seconds;
-    /// the payments are to be made on its day in India.
+    /// the bank is to make the payments on the Indian day of `created`.
     fn write(
         &self,
         settings: &BankSettings,
@@ -225,8 +225,8 @@ impl BankSettings {
 
 impl BankSettings {
     /// Whether a number in a file is the debit account's: it equals the configured number, or fits
-    /// a mask of the profile. In the first case, only letters and digits are compared, without
-    /// leading zeros.
+    /// a mask of the profile. The comparison with the configured number ignores leading zeros, and
+    /// all characters other than letters and digits.
     pub fn is_debit_account(&self, number: &str) -> bool {
         let plain = |text: &str| -> String {
             let text: String = text.chars().filter(char::is_ascii_alphanumeric).collect();

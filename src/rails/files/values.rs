@@ -91,8 +91,8 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// A unique transaction reference: the clearing system's name of a payment, or for a book transfer
-/// the bank's.
+/// A unique transaction reference: the clearing system's name of a payment. For a book transfer (a
+/// payment within the sponsor bank) it is the bank's own reference.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Utr(String);
 

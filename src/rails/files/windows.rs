@@ -7,8 +7,9 @@ use super::values::Day;
 
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const DAY_MINUTES: i64 = 24 * 60;
-/// How many days, from the first on, a search looks at. If it finds nothing, for example because
-/// the bank is closed on all of these days, it answers the beginning of the day after them.
+/// How many days a search looks at, its first day included. A search that finds nothing, for
+/// example because the bank is closed on all of these days, answers the beginning of the day after
+/// them.
 const DAYS_AHEAD_MAX: i64 = 60;
 
 /// The days on which a bank is closed.

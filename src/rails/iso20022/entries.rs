@@ -90,7 +90,7 @@ pub fn read(
             .ok_or_else(|| FileError::new("the amounts of an entry are too large"))?;
     }
     if sum != whole.units {
-        return Err(FileError::new("the transactions of an entry do not add up to it"));
+        return Err(FileError::new("the transactions of an entry do not add up to its amount"));
     }
     Ok(lines)
 }

@@ -60,7 +60,7 @@ fn total(orders: &[&PaymentOrder]) -> Result<Money, StoreError> {
 }
 
 /// Writes the whole file. The same arguments give the same bytes. `created` is in Unix seconds; the
-/// payments are to be made on its day in India.
+/// bank is to make the payments on the Indian day of `created`.
 pub fn write(
     settings: &BankSettings,
     message_id: MessageId,
@@ -70,7 +70,7 @@ pub fn write(
     let all: Vec<&PaymentOrder> = orders.iter().collect();
     let sum = total(&all)?;
     let day = Day::at(created)
-        .ok_or_else(|| StoreError::Broken("a moment that no calendar has".into()))?;
+        .ok_or_else(|| StoreError::Broken("the time is out of the calendar's range".into()))?;
     let mut batches = Vec::new();
     for method in PaymentMethod::ALL {
         let batch: Vec<&PaymentOrder> =
@@ -157,7 +157,7 @@ fn write_batch(
     }
 }
 
-/// Writes an element, if there is a text and it is not empty in the bank's characters.
+/// Writes an element, unless there is no text or nothing of it is left in the bank's characters.
 fn optional(
     document: &mut Document,
     name: &str,

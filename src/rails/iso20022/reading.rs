@@ -125,7 +125,7 @@ fn read_accounts(
         lines_count += report.lines.len();
         reports.push(report);
     }
-    // All that is about our account was read. It may have no entries.
+    // Everything about our account was read, so the file is not refused, even if it has no entries.
     if unread.count == others_count && !reports.is_empty() {
         return Ok(reports);
     }

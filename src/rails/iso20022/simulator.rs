@@ -41,7 +41,7 @@ crate::string_enum!(
         StrayLines "stray_lines" }
 );
 
-/// Reads a list such as `delays,duplicates`; the empty text is none.
+/// Reads a list such as `delays,duplicates`. From the empty text it reads an empty list.
 pub fn parse_behaviour(text: &str) -> Result<Vec<Behaviour>, String> {
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     words
@@ -154,7 +154,8 @@ impl SimulatedIsoBank {
     /// Unix seconds.
     pub fn take(&mut self, bytes: &[u8], at: i64) -> Result<(), FileError> {
         let (original, payments) = self.read(bytes)?;
-        let today = Day::at(at).ok_or_else(|| FileError::new("a moment that no calendar has"))?;
+        let today =
+            Day::at(at).ok_or_else(|| FileError::new("the time is out of the calendar's range"))?;
         let accepted: Vec<(&Payment, &str, Option<&str>)> =
             payments.iter().map(|payment| (payment, "ACTC", None)).collect();
         self.report_status(&original, &accepted, at);
@@ -225,7 +226,8 @@ impl SimulatedIsoBank {
         self.booked.push(booked);
     }
 
-    /// Closes the day: a statement of what was booked since the last one, if anything was.
+    /// Closes the day: sends a statement of what was booked since the last statement. Without such
+    /// bookings it does nothing.
     pub fn close_day(&mut self, at: i64) {
         let Some(today) = Day::at(at).filter(|_| !self.booked.is_empty()) else { return };
         if self.has(Behaviour::StrayLines) {

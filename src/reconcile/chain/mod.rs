@@ -98,8 +98,8 @@ impl BookMovement {
 }
 
 /// Compares `written`, what the book has, with `shown`, what the chain shows of some blocks. `ours`
-/// are the addresses in these blocks that were handed out; a comparison of refunds passes none. The
-/// caller has to put into `shown`:
+/// are those of our deposit addresses that occur in these blocks; a comparison of refunds passes
+/// none. The caller has to put into `shown`:
 ///
 /// - every movement of the token from or to one of `ours` in these blocks;
 /// - for each place of `written`, the movement that the chain has there, in any block and of any

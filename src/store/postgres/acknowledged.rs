@@ -25,7 +25,7 @@ pub(super) struct Footprint {
     /// The log's position before the record of the commit, in bytes.
     pub position: i64,
     pub transaction: i64,
-    /// How many commits were acknowledged before the question was sent.
+    /// How many commits were acknowledged before the transaction asked for this footprint.
     pub acknowledged_before: u64,
 }
 
@@ -39,10 +39,11 @@ pub(super) enum Verdict {
     HasThemIfCommitted(Vec<i64>),
 }
 
+/// The commits that the node acknowledged on one timeline.
 #[derive(Default, Debug)]
 pub(super) struct Acknowledged {
-    /// The timeline of these commits.
     timeline: i64,
+    /// Includes the commits of earlier timelines.
     count: u64,
     position: i64,
     /// Commits that no later one covers: for each its place in the order of acknowledgement, from

@@ -79,7 +79,7 @@ pub(super) fn ask_each_host(url: &PostgresUrl, tell: impl Fn(Position)) {
     };
     let all = join_all(url.hosts.iter().map(ask));
     runtime.block_on(async {
-        // Servers that have not answered by then are not waited for.
+        // Servers that do not answer within this time are not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(CONNECT_SECONDS_MAX), all).await;
     });
     runtime.shutdown_background();
@@ -133,7 +133,8 @@ async fn open(
 ) -> Result<Open, StoreError> {
     let mut config = config.clone();
     config.connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX));
-    // A setting of the address wins. One of two hours counts as none: that is the driver's default.
+    // If the address sets this time, that wins. Two hours are the driver's default, so an address
+    // that sets two hours counts as one that sets nothing.
     if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
         config.keepalives_idle(Duration::from_secs(KEEPALIVE_SECONDS));
     }

@@ -15,8 +15,8 @@
 //!   the mark's epoch.
 //!
 //! After a fail-over, the new primary is asked for the acknowledged commits. The loss of other
-//! commits shows in the mark. Each node raises the mark every [`WATCH_SECONDS`], so the loss of a
-//! shorter time can stay unnoticed.
+//! commits shows in the mark. Each node raises the mark every [`WATCH_SECONDS`]. If only such
+//! commits since the last rise are lost, that can stay unnoticed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +62,7 @@ pub(super) struct Position {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Mark {
     /// Raised only by `hundi resume database`: to the time in milliseconds since 1970, or by 1 if
-    /// it is not below that.
+    /// the epoch is at that time or above it already.
     pub epoch: i64,
     pub count: i64,
     pub is_lost: bool,
@@ -104,8 +104,8 @@ pub(super) struct DatabaseSeen {
 }
 
 impl DatabaseSeen {
-    /// Whether the operator has resumed since this was seen. Then what a server answered before is
-    /// outdated; its next answer is judged.
+    /// Whether the operator has resumed since this was seen. Then a server's answer to a question
+    /// that was asked at that time does not stop the node: only a later answer can.
     fn predates_a_resume(&self, state: &FenceState) -> bool {
         self.position.is_some() && self.mark.epoch < state.seen.mark.epoch
     }
@@ -134,8 +134,9 @@ pub(super) struct Fence {
     pub(super) is_node: bool,
     /// Connections to old primaries that were refused.
     pub(super) refused_count: AtomicU64,
-    /// Whether a connection met another one's prepared statements: a pooler assigns connections by
-    /// transaction. Then nothing is read or written until the watch finds that this has ended.
+    /// Whether a connection met another one's prepared statements, which shows that a pooler
+    /// assigns connections by transaction. Then nothing is read or written until the watch finds
+    /// that this has ended.
     pub(super) is_pooled: AtomicBool,
 }
 
@@ -281,7 +282,7 @@ impl Fence {
         if mark.is_lost && !failpoint("no_fence") {
             halt(
                 state,
-                "another node found that writes are missing, or this one before it started",
+                "another node found that writes are missing, or this one did in an earlier run",
             );
         }
     }
@@ -373,8 +374,8 @@ fn report_old_primary(state: &mut FenceState, timeline: i64, timeline_known: i64
             timeline,
             timeline_known,
             alarm = "old_primary",
-            "a server that was the primary before a fail-over takes connections: its connections \
-             are refused; stop it, and let it join as a standby"
+            "a server that was the primary before a fail-over still takes connections; this node \
+             does not use it: stop it, and let it join as a standby"
         );
     }
 }
@@ -418,7 +419,7 @@ mod tests {
         assert_eq!(fence.refused_count.load(Ordering::Relaxed), 1);
         assert!(fence.halted().is_none());
         fence.notice(fence.seen(), at(3, 0));
-        assert!(admit(&fence, at(2, 900), mark(9)).is_err(), "one that was not connected to");
+        assert!(admit(&fence, at(2, 900), mark(9)).is_err(), "a newer primary was noticed");
         admit(&fence, at(3, 200), mark(6)).unwrap();
         // One connection asked its server before another one raised what the node has seen.
         let before = fence.seen();

@@ -9,10 +9,10 @@
 //!   ([`ANNOUNCE_WRITER`]). The lock's key is the database's time before the lock is taken. The
 //!   same statement answers the time afterwards, and the times in the transaction's identifiers are
 //!   not before that.
-//! - A reader lists these locks ([`RUNNING`]) and then takes its snapshot. If the snapshot does not
-//!   show a transaction, there are two cases. Its lock was in the list: then the key bounds its
-//!   identifiers. It had no lock yet when the reader looked: then its identifiers are not below the
-//!   time of that look.
+//! - A reader lists these locks ([`RUNNING`]) and then takes its snapshot. For a transaction that
+//!   the snapshot does not show, there are two cases. If its lock was in the list, the lock's key
+//!   bounds its identifiers. If it had no lock yet when the reader looked, its identifiers are not
+//!   below the time of that look.
 //!
 //! Every role can see locks. A lock lasts until its transaction is visible, also while the commit
 //! waits for a standby. Readers, backups and other programs hold none of these locks.
@@ -36,16 +36,18 @@ pub(super) const RUNNING: &str = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM statement
     l.locktype = 'advisory' AND l.classid = 1752525412 AND l.objsubid = 2 AND l.database = \
     (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// The first number of the key of these advisory locks, made up so that other programs' differ.
+/// The first number of the key of these advisory locks. It is made up, so that the keys of other
+/// programs' locks differ.
 #[cfg(test)]
 const LOCK_CLASS: i64 = 1_752_525_412;
 /// The keys hold times modulo this.
 const KEY_MODULUS: i64 = 1 << 32;
 
-/// If the last identifier of a page is at most this far ahead of the database's clock, the page
-/// waits until the clock has passed the identifier, unless a transaction still runs that was
-/// announced in an earlier millisecond than the clock shows. Such an identifier was minted in the
-/// millisecond that the clock shows, or by a node that computed a time slightly ahead.
+/// An identifier can be a little ahead of the database's clock: it was minted in the millisecond
+/// that the clock shows, or by a node that computed a time slightly ahead. If the last identifier
+/// of a page is at most this far ahead, the page waits until the clock has passed that identifier.
+/// The page does not wait if a transaction still runs that was announced in an earlier millisecond
+/// than the clock shows.
 pub(super) const WAIT_MILLISECONDS_MAX: i64 = 50;
 
 /// The latest time at which a transaction can have been announced, from the second number of its

@@ -133,7 +133,7 @@ impl Lanes {
         self.writes.close();
         self.reads.close();
         let mut ended = self.ended.clone();
-        // An error means that the last lane dropped its end.
+        // An error means that the last lane has ended.
         while ended.changed().await.is_ok() {}
     }
 }
@@ -303,8 +303,8 @@ impl WriteLane<'_> {
     fn carry_out(&mut self, job: &mut dyn Job, end: Instant) -> Result<(), StoreError> {
         let mut runs_count = 0_u32;
         let mut announces_first = false;
-        // Why it is not known whether a commit took place, once that is so. The caller gets this
-        // reason, unless a later run finds out.
+        // Why it is not known whether a commit took place, if a run ended in that way. The caller
+        // gets this reason, unless a later run finds out.
         let mut unknown: Option<String> = None;
         loop {
             let late = || match &unknown {
@@ -384,7 +384,8 @@ impl WriteLane<'_> {
         end: Instant,
     ) -> Run {
         let mut tx = PgTx::begin(session, TransactionKind::Write, end).updating(shared.update_form);
-        // Tests that set the clock themselves mint identifiers of their own time.
+        // Tests that set the clock themselves mint identifiers of their own time, so their
+        // transactions are not announced.
         if matches!(shared.clock, Clock::Measured(_)) {
             tx = tx.announcing(now.minter().clone());
         }

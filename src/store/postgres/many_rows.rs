@@ -10,9 +10,9 @@ use crate::store::{EachUpdate, Row, Tx, Value, at_once};
 /// How to update many rows, each with its own condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum UpdateForm {
-    /// Many with one statement, each by its position in the table (`ctid`).
+    /// Many rows with one statement, each by its position in the table (`ctid`).
     ByCtid,
-    /// One with each statement.
+    /// One row with each statement.
     OneByOne,
 }
 

@@ -62,7 +62,7 @@ const IDLE_IN_TRANSACTION_SECONDS_MAX: u64 = 3;
 /// How long making a connection may take.
 const CONNECT_SECONDS_MAX: u64 = 3;
 /// How many connections a node's lanes have unless the configuration says otherwise, and the limits
-/// of that setting. About a third of them read.
+/// of that setting. About a third of the connections read.
 pub const CONNECTIONS_DEFAULT: usize = 24;
 pub const CONNECTIONS_MIN: usize = 4;
 pub const CONNECTIONS_MAX: usize = 512;
@@ -80,8 +80,8 @@ const fn readers_count(connections_count: usize) -> usize {
     if connections_count < 6 { 1 } else { connections_count / 3 }
 }
 
-/// How many of the reading connections scans may hold. If there are several, at least a quarter is
-/// for reads by key alone.
+/// How many of the reading connections may be used by reads of many rows (`Cost::Scan`) at the same
+/// time. If there are several, at least a quarter is for reads by key alone.
 pub(super) const fn scans_count(connections_count: usize) -> usize {
     let readers_count = readers_count(connections_count);
     if readers_count == 1 { 1 } else { readers_count - readers_count.div_ceil(4) }

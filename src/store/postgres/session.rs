@@ -26,7 +26,8 @@ pub(super) struct Open {
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// Set by a warning of the server, such as that a commit did not wait for its standby.
     pub is_warned: Arc<AtomicBool>,
-    /// `None` if no fence was asked.
+    /// The fence that admitted the server (`fence.rs`), and what it decided; `None` if no fence was
+    /// asked.
     pub admission: Option<(Arc<Fence>, Admission)>,
 }
 
@@ -155,8 +156,9 @@ impl PgSession {
         }
     }
 
-    /// Whether the connection must not be used any more: it was lost, or the fence has another
-    /// generation than when it admitted the server.
+    /// Whether the connection must not be used any more: it was lost, or the fence's generation has
+    /// risen since it admitted the server. The generation rises at a fail-over, and when the
+    /// operator resumes.
     pub(super) fn is_over(&self) -> bool {
         let is_fenced_off = |(fence, admission): &(Arc<Fence>, Admission)| {
             admission.generation != fence.generation()
@@ -214,7 +216,7 @@ impl PgSession {
         Ok(statement)
     }
 
-    /// Waits for the server until `end`, or until the fence has another generation.
+    /// Waits for the server until `end`, or until the fence's generation rises.
     fn awaited<F: Future>(&self, answer: F, end: Instant) -> Result<F::Output, SessionError> {
         let is_replaced = async {
             match &self.admission {
@@ -317,7 +319,7 @@ impl PgSession {
         }
     }
 
-    /// Reads the server's position and the mark, and has the fence judge them again.
+    /// Reads the server's position and the database's mark, and has the fence judge them again.
     pub(super) fn admit_again(&mut self, end: Instant) -> Result<(), StoreError> {
         let client = &self.client;
         let Some((fence, admission)) = &mut self.admission else { return Ok(()) };

@@ -16,7 +16,7 @@ use crate::store::key_segments::KeySegments;
 use crate::store::pending_signals::PendingSignals;
 use crate::store::{EachUpdate, Row, Signal, Tx, Value, VisibilityFloor};
 
-/// A query that was announced, with its answer once it was sent.
+/// A query that [`Tx::prefetch`] was given, with its answer once it was sent.
 struct PrefetchedQuery {
     sql: String,
     statement: tokio_postgres::Statement,
@@ -38,9 +38,9 @@ pub(super) struct PgTx<'c> {
     pub(super) signals: PendingSignals,
     /// Mints the identifiers of a writing transaction.
     minter: Option<Minter>,
-    /// The database's time after a writing transaction was announced, in milliseconds since 1970.
+    /// The database's time after this writing transaction announced itself (`id_floor.rs`).
     announced_milliseconds: Option<i64>,
-    /// The floor that the node knew before the snapshot, and where a higher one is noted.
+    /// For a read: the floor known before the snapshot, and where the node keeps its highest floor.
     floor: Option<(u128, Arc<IdFloor>)>,
     update_form: UpdateForm,
 }
@@ -289,8 +289,8 @@ impl<'c> PgTx<'c> {
         self.session.acknowledge(footprint).map_err(CommitError::Unknown)
     }
 
-    /// If the transaction writes, puts the question for its footprint before the COMMIT, and
-    /// answers how many commits were acknowledged before.
+    /// If the transaction writes, asks for its footprint (`acknowledged.rs`) before the COMMIT, and
+    /// answers how many commits the node had acknowledged before.
     fn ask_footprint(&mut self) -> Result<Option<u64>, SessionError> {
         let is_execute =
             |message: &SessionMessage| matches!(message, SessionMessage::Execute { .. });
@@ -417,7 +417,7 @@ impl Tx for PgTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        // Refuse a third one before it counts as open, so that the two others can still end.
+        // Refuse a third savepoint before it counts as open, so that the first two can still end.
         let sql = match self.savepoints_open {
             0 => "SAVEPOINT savepoint_1",
             1 => "SAVEPOINT savepoint_2",

@@ -1,5 +1,5 @@
 //! The watch: checks every few seconds that commits end and that the fence still admits the server.
-//! It also reads the database's clock.
+//! It also raises the mark in the database (`fence.rs`), and reads the database's clock.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -21,7 +21,7 @@ use crate::values;
 
 /// A commit that takes longer counts as one that does not end. It may wait for a missing standby.
 const COMMIT_SECONDS_MAX: u64 = 4;
-/// How many times a look tries to write a mark that other nodes write at the same time.
+/// How many times a look tries to write the mark, which other nodes may write at the same time.
 const MARK_TRIES: usize = 4;
 
 pub(super) struct Watcher {
@@ -53,8 +53,8 @@ impl Watcher {
             Ok(()) => self.fence.halted().map(str::to_owned),
             Err(error) => {
                 self.session = None;
-                // The reason of the halt says what to do. The error may only follow from it, such
-                // as that a database made anew has no tables.
+                // If the fence has stopped the writing, its reason says what to do. The error may
+                // only follow from that: a database made anew has no tables, for example.
                 Some(self.fence.halted().map_or_else(|| error.to_string(), str::to_owned))
             }
         };
@@ -69,7 +69,8 @@ impl Watcher {
         *known = fault;
     }
 
-    /// If a pooler was found that assigns connections by transaction: fails as long as it does.
+    /// Once a pooler was found that assigns connections by transaction, this fails until a check
+    /// finds none.
     fn check_pooler(&self) -> Result<(), StoreError> {
         if !self.fence.is_pooled.load(Ordering::Relaxed) {
             return Ok(());
@@ -109,7 +110,7 @@ impl Watcher {
                     self.fence.note_mark(mark);
                     break;
                 }
-                // Another node raises the mark at the same time.
+                // Another node raises the mark at the same time: try again.
                 Err(CommitError::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
                     session.undo(soon());
                 }

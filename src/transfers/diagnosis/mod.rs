@@ -2,8 +2,8 @@
 //! changes nothing.
 //!
 //! A node is asked only if the book has no completed deposit of the transaction. If the book has a
-//! deposit of a movement, and the deposit was not dropped, the book decides, and what the node
-//! shows of this movement is ignored. Of several findings about a transaction, the caller is told
+//! deposit of a movement, and the deposit was not dropped, the book decides what became of this
+//! movement, whatever the node shows. Of several findings about a transaction, the caller is told
 //! the one whose [`DiagnosisCode`] is listed first.
 
 pub mod api;
@@ -25,7 +25,8 @@ crate::string_enum!(
     DiagnosisCode {
         // It is final, and counts.
         Credited "credited",
-        // It is on its way and in no final block yet.
+        // It is on its way: in no block, in one that is not final, or in a final block that the
+        // service has not read yet.
         Confirming "confirming",
         // It counts, and more is missing.
         ShortBy "short_by",
@@ -604,12 +605,12 @@ mod tests {
             ..seen(0, false, vec![movement(SeenToken::Ours, OURS, 5)])
         };
         let table: [(&str, Option<SeenTransaction>, DiagnosisCode); 14] = [
-            ("unknown", None, NotFound),
+            ("not known to the chain", None, NotFound),
             ("failed", Some(fails), Reverted),
             ("no movement", Some(seen(40, true, vec![])), NoToken),
             ("in no block now", Some(unplaced), Confirming),
             (
-                "in a block that may go",
+                "in a block that is not final",
                 Some(seen(40, false, vec![movement(SeenToken::Ours, OURS, 5)])),
                 Confirming,
             ),
@@ -624,17 +625,17 @@ mod tests {
                 NotCredited,
             ),
             (
-                "nothing of it",
+                "an amount of zero",
                 Some(seen(40, true, vec![movement(SeenToken::Ours, OURS, 0)])),
                 ZeroValue,
             ),
             (
-                "elsewhere",
+                "to another address",
                 Some(seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 5)])),
                 WrongAddress,
             ),
             (
-                "nothing elsewhere",
+                "zero to another address",
                 Some(seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 0)])),
                 Unrelated,
             ),
@@ -654,7 +655,7 @@ mod tests {
                 LookAlikeToken,
             ),
             (
-                "another token elsewhere",
+                "another token to another address",
                 Some(seen(40, true, vec![movement(other("USDC"), ELSEWHERE, 5)])),
                 Unrelated,
             ),

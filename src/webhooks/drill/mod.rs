@@ -151,7 +151,7 @@ pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
         // once.
         let released = app.store.write(|tx, _| Ok(rows::release(tx)?)).await;
         if let Err(failure) = released {
-            tracing::warn!(?failure, "drills of an earlier run begin again when their leases end");
+            tracing::warn!(?failure, "drills of an earlier run begin again when their claims end");
         }
     }
     let mut running = FuturesUnordered::new();
@@ -235,7 +235,7 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
         Ok(rows::complete(tx, scope, id, &checks, now.instant() + clock_offset_seconds)?)
     };
     if let Err(failure) = app.store.write(store).await {
-        tracing::warn!(?failure, "a drill's report could not be stored; it runs again");
+        tracing::warn!(?failure, "a drill's report could not be stored; the drill runs again");
     }
 }
 

@@ -203,8 +203,8 @@ impl DrillStep {
                 Twist::Timestamp(offset) => now_seconds + offset,
                 _ => now_seconds,
             };
-            // Any other secret gives a wrong signature. This one is fixed, so it reveals nothing
-            // about real ones.
+            // Any other secret gives a wrong signature. This secret is a constant, so it reveals
+            // nothing about real secrets.
             let stranger = secret_text([7; 32]);
             let sign = |secrets: &[&str]| signature_header(secrets, id, timestamp_seconds, body);
             let signature = match self.twist {

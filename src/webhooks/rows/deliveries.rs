@@ -141,13 +141,14 @@ pub struct DueRange<'a> {
     pub until_milliseconds: i64,
     /// At most this many deliveries.
     pub count: usize,
-    /// None of these deliveries.
+    /// These deliveries are left out.
     pub except: &'a HeldDeliveries,
 }
 
 impl DueRange<'_> {
     /// How many rows to read. A read from the beginning may meet all of `except`, so it reads as
-    /// many rows in addition. A read that continues after another one has passed most of them.
+    /// many rows in addition. A read that continues an earlier read meets few of them, because the
+    /// earlier read has passed most.
     fn rows_max(&self) -> usize {
         self.count + if self.after.is_none() { self.except.len() } else { 0 }
     }
@@ -168,8 +169,8 @@ impl DueRange<'_> {
 /// What a read of due deliveries found.
 pub struct DueRead {
     pub due: Vec<DueDelivery>,
-    /// The due time and identifier of the last delivery that was read; `None` if no delivery after
-    /// it is due.
+    /// The due time and identifier of the last delivery that was read, for a read that continues
+    /// after it; `None` if this read reached the end of the range.
     pub last_read: Option<(i64, DeliveryId)>,
 }
 

@@ -138,8 +138,8 @@ pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, 
         // The statement `lock` locks the queues. `prefetch` has the store send the query `sql`
         // after it, in the same round trip, so `sql` sees what there was when the locks were
         // granted. A turn of the delivery worker that locks queues of several accounts may wait for
-        // this transaction while this one waits for the turn. Then PostgreSQL ends one of the two,
-        // and that one runs again.
+        // this transaction while this one waits for the turn. Then PostgreSQL ends one of the two
+        // transactions, which runs again.
         tx.prefetch(sql, values)?;
         let lock = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id IN (SELECT id FROM \
          webhook_endpoints WHERE scope = ?1) \

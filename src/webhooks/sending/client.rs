@@ -120,7 +120,7 @@ impl ClientInner {
                 }
                 // The kept connection ended before the request was written, or before any byte of
                 // an answer came. Receivers close idle connections, so the request is sent once
-                // more on a new one.
+                // more on a new connection.
                 Err(fault) if fault.unanswered => {}
                 Err(fault) => return Err(fault.error),
             }
@@ -263,8 +263,8 @@ fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, Delivery
 }
 
 /// Makes text of at most [`EXCERPT_BYTES_MAX`] bytes. Control characters are replaced, except line
-/// breaks and tabs: PostgreSQL stores no text that contains U+0000, and many of the others take six
-/// bytes in JSON.
+/// breaks and tabs: PostgreSQL stores no text that contains U+0000, and many other control
+/// characters take six bytes in JSON.
 fn excerpt(kept: &[u8]) -> String {
     let is_replaced = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
     let mut text = String::from_utf8_lossy(kept).replace(is_replaced, "\u{fffd}");
@@ -272,8 +272,8 @@ fn excerpt(kept: &[u8]) -> String {
     text
 }
 
-/// Reads `Retry-After` (RFC 9110 section 10.2.3) on 429 and 503. A date in the past is 0. A value
-/// that is neither a number of seconds nor a date of HTTP is ignored.
+/// Reads `Retry-After` (RFC 9110 section 10.2.3) on 429 and 503, as seconds from now. A date in the
+/// past counts as 0. A value that is neither a number of seconds nor a date of HTTP is ignored.
 fn retry_after_seconds(status: StatusCode, headers: &HeaderMap, now_seconds: i64) -> Option<u64> {
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;

@@ -314,7 +314,7 @@ async fn a_kept_connection_that_closed_while_idle_is_replaced() {
 #[tokio::test]
 async fn a_kept_connection_that_closes_under_the_request_is_replaced_once() {
     // The first connection answers one request. It takes a second request and closes without an
-    // answer. The next connection answers in the first row, and closes too in the second.
+    // answer. The second connection answers in the first row; in the second row it closes too.
     let rows = [(true, Some(200), None), (false, None, Some(DeliveryError::ConnectionReset))];
     for (others_answer, http_status, error) in rows {
         let receiver = Receiver::start(move |mut stream, index| async move {
@@ -510,8 +510,8 @@ async fn a_listener_that_never_accepts_times_out() {
     let url = url(&format!("http://{address}/"));
     let deadlines = Deadlines { connect: milliseconds(300), head: milliseconds(300), ..patient() };
     let client = client(deadlines);
-    // The kernel completes connections until the socket's queue is full, and those of earlier
-    // attempts stay in the queue.
+    // The kernel completes connections until the socket's queue is full. Connections of earlier
+    // attempts stay in the queue, so the first attempt connects and the last one cannot.
     let mut outcome = client.send(attempt(&url)).await;
     assert_eq!(outcome.error, Some(DeliveryError::HeadTimeout));
     for _ in 0..4 {
@@ -559,7 +559,8 @@ async fn dropping_the_attempt_closes_its_connection() {
     .await;
     let client = client(patient());
     let url = receiver.url.clone();
-    // Spawned, which also shows that the future may move between threads.
+    // The attempt runs in a task of its own. That this compiles also shows that the attempt's
+    // future may move between threads.
     let sending = tokio::spawn(async move { client.send(attempt(&url)).await });
     asked.recv().await.unwrap();
     sending.abort();
@@ -590,7 +591,7 @@ async fn loopback_is_refused_unless_allowed() {
     let by_name = url(&format!("http://localhost:{}/", receiver.port));
     assert_eq!(receiver.connections_count(), 0);
     assert!(client.send(attempt(&by_name)).await.is_success());
-    // The client knows the address by now and has a kept connection, and uses neither.
+    // By now the client remembers the address and keeps a connection, but it uses neither of them.
     let outcome =
         client.send(DeliveryAttempt { loopback_allowed: false, ..attempt(&by_name) }).await;
     assert_eq!(outcome.error, Some(DeliveryError::AddressRefused));

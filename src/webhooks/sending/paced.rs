@@ -12,12 +12,12 @@ use tokio::time::{Sleep, sleep};
 
 /// In how many parts, at most, a slow body is sent.
 const SLOW_PARTS_COUNT: usize = 4;
-/// The pause before each of them, in milliseconds.
+/// The pause before each part of a slow body, in milliseconds.
 const SLOW_PAUSE_MILLISECONDS: u64 = 700;
 
 /// The body of a request to a receiver.
 pub enum PacedBody {
-    /// The whole body at once; `None` when it is sent.
+    /// The whole body at once; `None` once it was sent.
     Whole(Option<Bytes>),
     /// The body in parts, one after another. Only a drill sends one. It is boxed so that the type
     /// stays small for deliveries.

@@ -67,8 +67,9 @@ impl ConnectionPool {
         state.idle.remove(index).map(|idle| idle.connection)
     }
 
-    /// Keeps an idle connection. If a limit is reached, it takes the place of the connection, of
-    /// this origin or of all, that has been idle longest.
+    /// Keeps an idle connection. If its origin has reached the limit, this drops the origin's
+    /// connection that has been idle longest. Otherwise, if the limit in all is reached, it drops
+    /// the connection that has been idle longest of all.
     pub(super) fn put(self: &Arc<ConnectionPool>, origin: &Arc<str>, connection: Connection) {
         let mut state = lock(&self.state);
         let of_origin = |idle: &IdleConnection| idle.origin == *origin;

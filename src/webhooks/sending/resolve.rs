@@ -3,9 +3,9 @@
 //!
 //! The system's `getaddrinfo` cannot be interrupted. A look-up occupies a thread of the runtime's
 //! blocking pool until the system gives up. If the name server is silent, that is long after the
-//! attempt gave up. So each look-up needs a permit. New look-ups of names that lately failed or did
-//! not answer can take only half of the permits. Names that lately resolved have additional permits
-//! of their own.
+//! attempt gave up. So each look-up needs a permit. New look-ups of bad names, which lately failed
+//! or did not answer, can take only half of the permits. Proven names, which lately resolved, have
+//! additional permits of their own.
 
 use std::collections::HashMap;
 use std::io;
@@ -86,7 +86,7 @@ struct KnownNames {
 enum ResolveStep {
     /// The answer is known.
     Take(ResolvedAddresses),
-    /// Another attempt looks the name up, and this one waits for its answer.
+    /// Another attempt looks the name up; this attempt waits for that look-up's answer.
     Await(watch::Receiver<Option<ResolvedAddresses>>),
     /// This attempt looks the name up.
     Ask { query: NameQuery, history: NameHistory },

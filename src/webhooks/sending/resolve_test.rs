@@ -116,8 +116,9 @@ async fn names_that_do_not_answer_leave_room_for_others() {
         assert_eq!(servers.begun(), RESOLVING_BAD_MAX + round);
         assert!(resolver.resolve(&format!("alive-{round}")).await.is_some());
     }
-    // The dead names hold all permits of bad names. A name that failed earlier waits for one of
-    // these, and a name of which nothing is known does not.
+    // Each look-up needs a permit, and the dead names hold all permits that bad names may have. A
+    // name that failed earlier waits for one of these, and a name of which nothing is known does
+    // not.
     resolver.state.learn("dead-again", None, Instant::now() - FAILED_DURATION);
     let begun = servers.begun();
     assert_eq!(attempt_all(&resolver, &["dead-again".into()]).await, 0);

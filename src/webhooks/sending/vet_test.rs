@@ -182,8 +182,8 @@ fn addresses_that_are_accepted() {
 }
 
 /// Judges addresses of every /16 block, among them the first and last of the refused blocks inside
-/// it, and compares the results with the same rules written in a second way. That way uses the
-/// standard library where it knows a block.
+/// it, and compares the results with the same rules written in a second way, which asks the
+/// standard library about the blocks that the library knows.
 #[test]
 fn every_ipv4_block_of_65536_agrees_with_rules_written_a_second_time() {
     let is_expected_global = |address: Ipv4Addr| {

@@ -96,7 +96,7 @@ pub(super) struct KnownEndpoint {
     pub(super) has_backlog: bool,
     /// The due time and identifier of the last delivery of the backlog that was read. The next turn
     /// continues after it. PostgreSQL's index keeps entries of deliveries that are no longer due
-    /// until it is vacuumed. A turn that began at its beginning would walk over all of them.
+    /// until it is vacuumed. A turn that began at the backlog's beginning would read them all.
     pub(super) last_read: Option<(i64, DeliveryId)>,
     /// When a turn reads the backlog from its beginning again, so that what became due in front of
     /// `last_read` meanwhile does not wait for the backlog's end.
@@ -217,7 +217,8 @@ impl KnownEndpoint {
     }
 
     /// How many deliveries the sequencer may hand over: as many as can be sent at once, if the
-    /// endpoint works and no other delivery to it is known to be due. `None` if none may be.
+    /// endpoint works and no other delivery to it is known to be due. `None` if the sequencer may
+    /// hand over none.
     pub(super) fn offer(&self, now: Instant) -> Option<Offer> {
         let version = self.target.as_ref()?.version;
         let works = self.reliability == Reliability::Reliable && !self.is_probed();

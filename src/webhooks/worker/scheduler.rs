@@ -104,7 +104,8 @@ pub(super) struct Scheduler {
     /// target is too old, the lease of their queue has to be renewed or released, or the turn that
     /// read them failed.
     pub(super) stale_endpoints: Vec<EndpointId>,
-    /// Endpoints whose offer to the sequencer may have changed.
+    /// Endpoints whose offer may have changed. An offer tells the sequencer how many deliveries it
+    /// can hand over for the endpoint ([`Offer`]).
     changed_endpoints: Vec<EndpointId>,
     /// Deliveries of all endpoints together that are taken and not yet sent.
     taken_count: usize,
@@ -172,7 +173,7 @@ impl Scheduler {
     /// What a turn for this share reads next: at most `taken_max` deliveries in all, of endpoints
     /// that want some, in their order. The turn also reads the share's endpoints in
     /// `stale_endpoints`. If endpoints pause, `wakes_at` becomes the end of the first pause, unless
-    /// it is earlier already.
+    /// `wakes_at` is earlier already.
     pub(super) fn take_requests(
         &mut self,
         share: Share,
@@ -427,7 +428,7 @@ impl Scheduler {
         }
         if finished.is_none() {
             // Nothing is recorded of this attempt. If it ran under the lease of the queue, its
-            // delivery is still due, and as long as it is held no read would find it.
+            // delivery is still due, but no read finds a delivery that this node still holds.
             self.taken_count -= endpoint.lose_lease();
         }
         list_ready(&mut self.ready_endpoints, endpoint_id, endpoint);

@@ -106,7 +106,8 @@ fn read_endpoint(
     now_milliseconds: i64,
 ) -> Result<EndpointReading, StoreError> {
     let mut reading = EndpointReading::empty(request);
-    // On PostgreSQL the announced queries are sent together with that of `rows::find`.
+    // On PostgreSQL `prefetch_queue` and `prefetch_due` only announce queries, which are then sent
+    // together with the query of `rows::find`.
     rows::prefetch_queue(tx, request.endpoint_id)?;
     let range = DueRange {
         endpoint_id: request.endpoint_id,

@@ -3,11 +3,13 @@
 //! A payout settles when its payment is reported with a reference that no other payout has. It
 //! fails when the bank refuses the payment. But if the cause lies with us, the operator decides,
 //! and if the bank calls the payment a duplicate, the outcome is unknown and the operator is told.
-//! In a refused file or batch, a payment without a reason of its own has the file's or batch's, and
-//! a payout fails only for a reason that concerns the beneficiary's bank, account or IFSC.
-//! Most reports that contradict each other mark the payout for the operator, and so does a refusal
-//! that may be about an earlier file than the newest. If the bank paid a payout that had failed or
-//! come back, its refund is held.
+//! In a refused file or batch, a payment without a reason of its own gets the reason of the file or
+//! batch. There a payout fails only for a reason that concerns the beneficiary's bank, account or
+//! IFSC.
+//!
+//! Most reports that contradict each other mark the payout for the operator. So does a refusal that
+//! may be about an earlier file than the last one with this payment. If the bank paid a payout that
+//! had failed or come back, its refund is held.
 
 use super::publish;
 use crate::decisions;
@@ -51,7 +53,7 @@ pub struct PaymentReport {
     pub is_whole_refused: bool,
     /// A movement on the account, rather than a status.
     pub is_booked: bool,
-    /// The day of the movement, if one payment made it.
+    /// The day of the movement; `None` for a status, and for a debit that paid several payouts.
     pub booked_on: Option<Day>,
     /// The file of ours that a status names; `None` for a movement.
     pub message_id: Option<MessageId>,
@@ -169,8 +171,8 @@ impl ReportedPayment<'_> {
             )
     }
 
-    /// Whether the report may be about an earlier file: it names none, and the operator had the
-    /// payment sent again.
+    /// Whether the report may be about an earlier file than the last one with this payment: the
+    /// report names no file, and the operator had the payment sent again.
     fn may_be_of_earlier_file(&self, tx: &mut dyn Tx) -> Result<bool, StoreError> {
         let subject = self.payout.id.to_string();
         Ok(self.report.message_id.is_none() && decisions::rows::was_decided(tx, &subject, RESEND)?)
@@ -203,8 +205,8 @@ impl ReportedPayment<'_> {
         self.report.references.utr(self.instruction.method, elements, &own)
     }
 
-    /// Whether a debit is another one than the debit that the journal has noted. `true` if the
-    /// journal has noted neither a reference nor an entry reference. References that cannot be
+    /// Whether the report is about another debit than the one that the journal has noted. `true` if
+    /// the journal has noted neither a reference nor an entry reference. References that cannot be
     /// compared count as equal. The same entry reference on another day is another debit.
     fn is_another_debit(&self, tx: &mut dyn Tx, utr: Option<&Utr>) -> Result<bool, StoreError> {
         let before = &self.instruction;
@@ -333,8 +335,8 @@ impl ReportedPayment<'_> {
         now: &mut Now,
         meaning: RefusalMeaning,
     ) -> Result<ReportEffect, StoreError> {
-        // The refusal answers an earlier file; the payment has been queued again since then. A
-        // report that names no file cannot be about the one that is being written.
+        // Whether the refusal is about an earlier file, after which the payment was queued again. A
+        // report that names no file cannot be about a file that is still being written.
         let is_stale = match self.report.message_id {
             Some(id) => Some(id) != self.instruction.message_id,
             None => self.instruction.status == InstructionStatus::Writing,

@@ -99,8 +99,8 @@ pub fn line(
 }
 
 /// The payouts that one debit paid together: those that it names, or those of the batch that it
-/// names. `None` for a credit or a reversal, if one of the payouts is not known or was never sent,
-/// and if their amounts do not add up to the debit's.
+/// names. `None` for a credit or a reversal. Also `None` if the debit names none, if one of the
+/// payouts is not known or was never sent, or if their amounts do not add up to the debit's.
 fn booked_together(
     tx: &mut dyn Tx,
     line: &StatementLine,

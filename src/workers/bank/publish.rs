@@ -255,7 +255,7 @@ impl Bank {
     pub async fn recover(&self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
-            // Earlier versions stored no file name, and their names had no number.
+            // Earlier versions stored no name of a file, and put no number into the name.
             let name = message.file_name.unwrap_or_else(|| self.settings.file_name(message.id, 0));
             let is_staged = self.folders.is_staged(&name)?;
             // Looked for after `is_staged`: another worker may withdraw the file in between.
@@ -453,7 +453,7 @@ fn payment_order(
         return Ok(Err(Unwritten::Impossible("the sender may not send any more")));
     }
     let Ok(account_number) = beneficiaries::open_account_number(&beneficiary, services) else {
-        return Ok(Err(Unwritten::Impossible("the account number cannot be opened")));
+        return Ok(Err(Unwritten::Impossible("the stored account number cannot be read")));
     };
     let characters = settings.profile.characters;
     if !characters.can_write(&sender.name) || !characters.can_write(&beneficiary.name) {

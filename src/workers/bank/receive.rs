@@ -24,12 +24,12 @@ use crate::rails::files::rows::{self, Counts, FileStatus, LinePlace};
 use crate::rails::files::values::{EndToEndId, MessageId};
 use crate::store::Tx;
 
-/// Why a file is refused whose message identity came before with something else.
+/// Why a file is refused if an earlier file had the same message identity and another content.
 const OTHER_CONTENT: &str = "another file with this message identity came before; this one holds \
                              something else, so it was not applied";
-/// Why a file is refused that has a statement which came before with other entries.
+/// Why a file is refused if one of its statements came before with other entries.
 const OTHER_LINES: &str = "a statement in it came before, between the same balances, with other \
-                           entries: ask the bank which are right. Nothing of it was applied";
+                           entries: ask the bank which are right. Nothing of this file was applied";
 
 /// What a file of the inbox turned out to be.
 enum FileReading {
@@ -43,8 +43,8 @@ enum FileHistory {
     New,
     /// It was applied.
     Applied,
-    /// An earlier file had the same message identity, and this one counts as its copy. Either all
-    /// its statements are known, or it has none and the bank says that it is a copy.
+    /// An earlier file had the same message identity, and this file counts as a copy. Either all
+    /// statements of this file are known, or it has none and the bank says that it is a copy.
     Copy,
     /// It differs from an earlier file, which had the same message identity or the same statement.
     /// The text for the operator says which.

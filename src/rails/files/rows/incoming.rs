@@ -122,7 +122,8 @@ pub fn has_other_lines(
         let (units, sign) = (row.int()?, row.word(Sign::parse)?);
         let payout_id: Option<Id<kind::Payout>> = row.id_or_null()?;
         let reference = row.text_or_null()?;
-        // A line that names no payout may have been matched by the operator.
+        // Payouts are compared only if the new line names one: the operator may have matched the
+        // stored line.
         let is_of_other = line
             .end_to_end_id
             .zip(payout_id)

@@ -80,15 +80,15 @@ impl Attention {
                  resend` or `fail`"
             }
             Attention::RefusedAsDuplicate => {
-                "the bank refused it as a duplicate and may have paid the first: ask the bank, \
+                "the bank refused it as a duplicate and may have paid it before: ask the bank, \
                  then `hundi decide PAYOUT settle` or `fail`"
             }
             Attention::RefusedAfterPaid => {
                 "the bank refuses a payment that it reported as paid: ask the bank"
             }
             Attention::RefusalUnclear => {
-                "the bank refused it and names no file, and it was in several: ask the bank about \
-                 the newest, then `hundi decide PAYOUT settle` or `fail`"
+                "the bank refused it without naming a file, and it was in several: ask the bank \
+                 about the newest file, then `hundi decide PAYOUT settle` or `fail`"
             }
             Attention::ReferenceTaken => {
                 "the bank gives a reference that another payout has: ask the bank, then `hundi \
@@ -204,7 +204,7 @@ pub fn queued(
 }
 
 /// Instructions that wait for a file, for the bank's final report or for the operator, oldest
-/// first. Only those of [`awaiting_operator`] have an [`Attention`] here.
+/// first. An instruction is answered with its [`Attention`] only if [`awaiting_operator`] lists it.
 pub fn under_way(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
         "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status IN ('queued', \

@@ -10,9 +10,9 @@ use crate::values;
 
 crate::string_enum!(
     /// What a line of a statement belongs to: a payout, or several together (`Batch`, with their
-    /// shares in `bank_line_shares`). The other words say why a line belongs to none. `Reversal` is
-    /// a debit that undoes a credit. `ReferenceInText` is a credit that names a payout's reference
-    /// only in a text that others than the bank can write.
+    /// shares in `bank_line_shares`). The other values say why a line belongs to none. `Reversal`
+    /// is a debit that undoes a credit. `ReferenceInText` is a credit that names a payout's
+    /// reference only in a text that others than the bank can write.
     Matching {
         Payout "payout",
         Batch "batch",

@@ -122,7 +122,7 @@ pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<Message>, Sto
     tx.row(sql, values![name])?.map(read_message).transpose()
 }
 
-/// Files that were begun and not ended, for example because of a crash.
+/// Files with the status `writing` or `staged`. A crash, for example, leaves such files behind.
 pub fn open_messages(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE status IN ('writing', \
      'staged') ORDER BY id LIMIT ?1";
