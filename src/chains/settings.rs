@@ -26,7 +26,8 @@ pub const OTHER_TOKENS_COUNT_MAX: usize = 20;
 /// TronGrid, that stands in front of nodes, asks for an API key and limits requests.
 const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
 
-/// The table `[live_chain]` or `[test_chain]` of the configuration file. Each key but
+/// The table `[live_chain]` of the configuration file, or `[test_chain]`, which gives test mode a
+/// test net in place of the simulated chain. Each key but
 /// `other_tokens` can also be set by a variable, such as `HUNDI_LIVE_CHAIN_ENDPOINTS`; in a list,
 /// commas separate the values. The table has no API keys: see [`ApiKeys`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

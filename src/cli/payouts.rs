@@ -262,6 +262,7 @@ fn inward_cells(
         true => format!("{} {}", kind.as_str(), question.identifiers.join(" ")),
         false => kind.as_str().to_owned(),
     });
+    // The PAN (permanent account number) is a person's tax number in India.
     let pan = if shows_numbers {
         beneficiaries::open_kyc(&beneficiary, services)?.pan
     } else {

@@ -41,7 +41,8 @@ impl Words {
     pub fn name(&self) -> &str {
         self.find("language.name").unwrap_or(self.code)
     }
-    /// The keys that begin with `table`, which is a table's name and a dot, and their texts.
+    /// Each key that begins with `table` (a table's name with its dot, such as `refusal.`), with its
+    /// text.
     pub fn below<'a>(&'a self, table: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let all = self.texts.iter().map(|(key, text)| (key.as_str(), text.as_str()));
         all.filter(move |(key, _)| key.starts_with(table))
@@ -202,7 +203,9 @@ mod tests {
                         .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
             })
         };
-        file.split('"').filter(is_key).map(str::to_owned).collect()
+        // A `#` before a key marks a column of numbers (`blocks/mod.rs`).
+        let texts = file.split('"').map(|text| text.trim_start_matches('#'));
+        texts.filter(is_key).map(str::to_owned).collect()
     }
 
     #[test]
@@ -232,6 +235,7 @@ mod tests {
     /// The keys that sources name in full, and the beginnings of keys to which they add a word.
     fn keys_named(files: &[String]) -> (BTreeSet<&str>, BTreeSet<&str>) {
         let texts = files.iter().flat_map(|file| file.split('"'));
+        // A `#` before a key marks a column of numbers (`blocks/mod.rs`).
         let texts =
             texts.map(|text| text.trim_start_matches('#')).filter(|text| text.contains('.'));
         let (begun, whole): (Vec<&str>, Vec<&str>) = texts.partition(|text| text.contains('{'));
@@ -247,7 +251,8 @@ mod tests {
         let (whole, begins) = keys_named(&files);
         let is_shown =
             |key: &str| whole.contains(key) || begins.iter().any(|begin| key.starts_with(begin));
-        // The keys of these tables are made of words and texts of the service; they have tests of
+        // Most keys of these tables stand in no source: those of `word.` are put together, and the
+        // other tables are searched for the English text (`Words::translated`). They have tests of
         // their own.
         let of_others = ["word.", "refusal.", "evidence.", "subject.", "service."];
         let keys = all()[0].texts.keys();

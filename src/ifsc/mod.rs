@@ -4,7 +4,8 @@
 //! The file is sorted and cut into blocks of 256 branches, each deflated on its own. A look-up
 //! finds the block by its first code and inflates only that block. So nothing is inflated at the
 //! start, and besides the file only an index is in memory: each block's first code, and where in
-//! the file the blocks and the banks' names are.
+//! the file the blocks and the banks' names are. [`pack`] describes the layout of the file and of a
+//! block.
 
 pub mod pack;
 
@@ -170,6 +171,8 @@ impl Directory {
         let mut reader = ByteReader { bytes: &block, place: 0 };
         let mut found = None;
         let mut current = [0_u8; CODE_LENGTH];
+        // A block has all codes, then all rails, bank numbers and names (`pack::columns`). So each
+        // loop reads to its column's end.
         for index in 0..count {
             let shared = usize::from(*block.get(reader.take(1)?)?.first()?);
             let rest = block.get(reader.take(CODE_LENGTH.checked_sub(shared)?)?)?;

@@ -48,9 +48,9 @@ pub use resuming::{pause_subject, resume, submit_waiting};
 #[derive(Clone, Debug)]
 pub enum OperatorDecision {
     /// Sender: may send. Beneficiary: it becomes payable; if screening held it before its account
-    /// was verified, the account is checked again instead. Transfer under review: the deposits are
-    /// judged again. Payout on hold: it is submitted again. Refund that screening holds: it may be
-    /// sent.
+    /// was verified, the account is checked again instead. Transfer under review: the review ends,
+    /// and the payout begins if the money suffices. Payout on hold: it is submitted again. Refund
+    /// that screening holds: it may be sent.
     Approve,
     /// Sender: may not send. Beneficiary in verification: rejected. Active one that screening
     /// holds: it stays without payouts. Transfer under review, or payout on hold: the money goes
@@ -62,7 +62,8 @@ pub enum OperatorDecision {
     /// for an address.
     Refund(Option<ChainAddress>),
     /// Payout that is with the bank: the bank paid it, under this reference. Settled payout that
-    /// waits for the operator: it stays settled, and the reference has to be its own.
+    /// waits for the operator: it is confirmed as settled and waits no longer. The reference has to
+    /// be the one under which it was settled.
     Settle(String),
     /// Payout whose outcome is unknown, that the bank refused, or that no file was written for yet:
     /// the bank did not and will not pay it.
@@ -281,8 +282,9 @@ fn decide_transfer(
     }
     let decided = match decision {
         OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?,
-        // If there are open hits, the refusal is stored with them. Otherwise only this money goes
-        // back: a stored refusal would also stop what comes later.
+        // Open hits are refused with the money. Without any, only this money goes back:
+        // `decide_hits` would store the refusal as a hit of its own, which would also stop later
+        // money.
         OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
             decide_hits(tx, now, scope, id, HitDecision::Refused, by)?
         }
@@ -329,7 +331,8 @@ fn decide_deposit(
 }
 
 /// Decides about all hits of an object that were not withdrawn, including those that were decided
-/// otherwise before. Returns words to add to the outcome; empty if no hit changed.
+/// otherwise before. A refusal without any hit is stored as a hit of its own. Returns words to add
+/// to the outcome; empty if no hit changed or was added.
 fn decide_hits(
     tx: &mut dyn Tx,
     now: &mut Now,

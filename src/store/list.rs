@@ -40,7 +40,7 @@ pub fn read(
 /// The condition for the rows that name one other object in `column`. Its form makes the planner
 /// use the index over the key, that column and the identifier. With `column = ?` in the order of
 /// identifiers, PostgreSQL could also walk along the primary key and filter. With stale statistics
-/// it does that, and reads every newer row of the account.
+/// it does that, and reads every row of the account on its way.
 fn object_condition(column: &str, rising: bool, has_cursor: bool) -> String {
     match (has_cursor, rising) {
         (false, _) => format!(" AND {column} >= ?2 AND {column} <= ?2"),
@@ -106,12 +106,14 @@ pub fn read_with(
         && let Some((last_id, _)) = rows.last()
         && let VisibilityFloor::At(floor) = tx.visibility_floor(*last_id)?
     {
+        // The question for the floor has begun a newer snapshot: only what is read in it misses
+        // nothing below the floor.
         rows = read_rows(tx, &sql, &values)?;
         has_next = rows.len() as i64 > page.limit;
         rows.truncate(page.limit as usize);
         let shown_count = rows.iter().take_while(|(id, _)| *id < floor).count();
-        // Rows at the floor or above do not make a next page: a caller that asked for that page at
-        // once would get nothing.
+        // Rows of this page at the floor or above do not make a next page: a caller that asked for
+        // that page at once would get nothing.
         has_next &= shown_count == rows.len();
         rows.truncate(shown_count);
     }

@@ -334,8 +334,9 @@ pub trait Tx {
     /// Sends a signal once this transaction has committed.
     fn signal(&mut self, signal: Signal);
     /// Says whether transactions that run now can still commit an object with an identifier below
-    /// `last_id`. Only a transaction that writes nothing may ask: after it has read a page, or to
-    /// wait for earlier transactions (`key_rotation::await_earlier`).
+    /// `last_id`. If so, the transaction has a newer snapshot afterwards. Only a transaction that
+    /// writes nothing may ask: after it has read a page, or to wait for earlier transactions
+    /// (`key_rotation::await_earlier`).
     fn visibility_floor(&mut self, _last_id: u128) -> Result<VisibilityFloor, StoreError> {
         Ok(VisibilityFloor::Passed)
     }

@@ -99,7 +99,8 @@ impl Bank {
 
     /// Like [`Bank::turn`], but adds to the caller's `turn` what was done, even if it then fails.
     async fn take_turn(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
-        // What cannot be sent must not keep the service from reading what the bank reports.
+        // A test's planted crash (`FaultPoint`) ends the turn. Any other failure to send must not
+        // keep the service from reading what the bank reports.
         let sent = self.send(app, turn).await;
         if matches!(sent, Err(Stopped::FaultPoint)) {
             return sent;

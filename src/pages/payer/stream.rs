@@ -75,8 +75,8 @@ impl Drop for StreamPermit {
 /// Answers with a stream that begins with the state as it was found.
 pub(super) fn open(app: &Arc<AppState>, found: LoadedPage, words: &'static PageWords) -> Reply {
     let Some(permit) = StreamPermit::take(found.transfer.id.as_u128()) else {
-        // After a 204 the browser does not connect again (HTML, "Server-sent events"), and the page
-        // polls.
+        // After a 204 the browser does not connect again by itself (HTML, "Server-sent events").
+        // The page's script polls, and tries the stream again until that has failed three times.
         return with_body(StatusCode::NO_CONTENT, "text/plain; charset=utf-8", "");
     };
     let (sender, parts) = mpsc::channel(2);

@@ -95,10 +95,10 @@ pub fn refusal(code: Option<&str>) -> RefusalMeaning {
 }
 
 /// What the refusal of a payment means if its whole file or batch was refused for the reason
-/// `whole`. A payment whose own reason has no code takes the code of `whole`. The payment fails
-/// only for a reason that the beneficiary's bank found, or because of the IFSC. If the file or
-/// batch is a duplicate, the operator must not send the payment again, whatever other reason it
-/// has.
+/// `whole`. A payment whose own reason has no code takes the code of `whole`. The payment is
+/// `Failed` only for a reason that the beneficiary's bank found, or because of the IFSC, even in a
+/// duplicate file. Otherwise it is `Unknown` if the payment, the file or the batch is a duplicate,
+/// so that nobody sends it again, and `Ours` in every other case.
 pub fn refusal_within_whole(code: Option<&str>, whole: Option<&str>) -> RefusalMeaning {
     let code = code.or(whole);
     match (refusal(code), known(code)) {

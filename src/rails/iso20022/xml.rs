@@ -336,7 +336,8 @@ impl Tree {
 }
 
 fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), FileError> {
-    // The bytes are decoded already, so the declared encoding has to be one that the decoder knows.
+    // The text was decoded before this declaration was read. The decoder reads a file as UTF-8 if
+    // it does not know the declared encoding, so the text may be wrong: such a file is refused.
     const ENCODINGS: &[&str] = &[
         "utf-8",
         "utf8",

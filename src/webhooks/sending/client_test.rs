@@ -491,6 +491,7 @@ async fn an_answer_that_is_not_http_is_invalid() {
         let receiver = Receiver::answering(answer).await;
         let outcome = client(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.error, Some(DeliveryError::AnswerInvalid), "{answer}");
+        // The same from a receiver that speaks first, without waiting for the request.
         let receiver = Receiver::start(move |mut stream, _| async move {
             stream.write_all(answer.as_bytes()).await.unwrap();
             read_to_close(&mut stream).await;

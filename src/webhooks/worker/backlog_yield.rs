@@ -1,6 +1,7 @@
-//! A backlog yields to "the others": looks, turns for endpoints without a backlog, and the
-//! sequencer of this node. While they work, no turn or attempt of a backlog begins, for up to 20 ms
-//! at a time. So the others find a processor and a disk that are free, or free soon.
+//! A backlog yields to "the others". These are the worker's looks and its turns for endpoints
+//! without a backlog (`mod.rs` explains both words), and the sequencer of this node. While they
+//! work, no turn or attempt of a backlog begins, for up to 20 ms at a time. So the others find a
+//! processor and a disk that are free, or free soon.
 
 use std::time::Duration;
 

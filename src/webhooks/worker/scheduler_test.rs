@@ -187,8 +187,8 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     assert_eq!(requested(&mut scheduler, Share::Backlog), [behind]);
 }
 
-/// Entries of deliveries that are no longer due stay in the index, in front of a backlog. So most
-/// reads continue where the last one ended. One read a second begins at the beginning, and so does
+/// PostgreSQL's index keeps entries of deliveries that are no longer due, in front of a backlog,
+/// until it is vacuumed. So most reads continue where the last one ended. One read a second begins at the beginning, and so does
 /// the read after one that has reached the backlog's end.
 #[test]
 fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
@@ -397,8 +397,8 @@ fn an_endpoint_with_something_due_is_not_offered_until_a_turn_has_found_the_last
     assert_eq!(numbers, [2, 3]);
 }
 
-/// A delivery that was handed over is sent at once if the sequencer read the known version of the
-/// endpoint a moment ago. Otherwise the endpoint is read first.
+/// A delivery that was handed over is sent at once if the sequencer read the endpoint a moment ago,
+/// in the version that the scheduler knows. Otherwise the endpoint is read first.
 #[test]
 fn a_handed_delivery_is_sent_to_an_endpoint_as_it_was_read_a_moment_ago() {
     let now = Instant::now();
