@@ -41,8 +41,8 @@ impl Words {
     pub fn name(&self) -> &str {
         self.find("language.name").unwrap_or(self.code)
     }
-    /// Each key that begins with `table` (a table's name with its dot, such as `refusal.`), with its
-    /// text.
+    /// Each key that begins with `table` (a table's name with its dot, such as `refusal.`), with
+    /// its text.
     pub fn below<'a>(&'a self, table: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let all = self.texts.iter().map(|(key, text)| (key.as_str(), text.as_str()));
         all.filter(move |(key, _)| key.starts_with(table))

@@ -30,8 +30,8 @@ pub struct HitRow {
     pub entry_id: String,
     /// A keyed fingerprint of the entry's content and of what is known of the subject. For a
     /// transfer: the hash of the entry's content, then such a fingerprint for each address; older
-    /// rows have only the fingerprint of one address. Empty if the operator refused a subject without
-    /// a hit, which is stored as a row too (`hits::decide`).
+    /// rows have only the fingerprint of one address. Empty if the operator refused a subject
+    /// without a hit, which is stored as a row too (`hits::decide`).
     pub basis: Vec<u8>,
     pub screening: Screening,
     pub score_basis_points: i64,

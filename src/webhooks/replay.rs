@@ -92,8 +92,9 @@ struct ReplayPart {
 /// Begins a new schedule for each delivery of the events, and makes a delivery where one is missing
 /// and the endpoint wants the event. With `only_failed` it makes none, and begins only deliveries
 /// that the receiver has not taken: those `failed`, those `recorded` (kept unsent, as while the
-/// endpoint was disabled), and those `pending` that had an attempt. Of a long range this does only the first part; the worker does the others. Answers
-/// how many deliveries the replay begins, those of later parts included.
+/// endpoint was disabled), and those `pending` that had an attempt. Of a long range this does only
+/// the first part; the worker does the others. Answers how many deliveries the replay begins, those
+/// of later parts included.
 pub fn replay(
     tx: &mut dyn Tx,
     now: &mut Now,

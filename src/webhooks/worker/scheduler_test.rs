@@ -188,8 +188,8 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
 }
 
 /// PostgreSQL's index keeps entries of deliveries that are no longer due, in front of a backlog,
-/// until it is vacuumed. So most reads continue where the last one ended. One read a second begins at the beginning, and so does
-/// the read after one that has reached the backlog's end.
+/// until it is vacuumed. So most reads continue where the last one ended. One read a second begins
+/// at the beginning, and so does the read after one that has reached the backlog's end.
 #[test]
 fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     let now = Instant::now();
