@@ -703,6 +703,10 @@ async fn a_payment_is_simulated_from_the_page_alone_and_once() {
         assert_eq!(answer.status, 303);
         assert!(answer.header("location").unwrap().ends_with("?lang=hi"));
     }
+    // A browser without scripts loads the answer to a form anew by a GET, if it says to try again.
+    let again = fetch(&actor.client, &path).await;
+    let page = again.header("location").unwrap().replace("../", "/pay/");
+    assert_eq!((again.status, fetch(&actor.client, &page).await.status), (303, 200));
     let deposits = stage::all(&actor.client, "/v1/deposits").await;
     assert_eq!(deposits.len(), 1, "{deposits:?}");
     assert_eq!(deposits[0]["amount"], "1000.00");

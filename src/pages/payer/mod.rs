@@ -25,6 +25,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
+use self::forms::PayerForm;
 use self::view::{PageFacts, PayView, StepState};
 use super::frame::{CSS, JS, PageFrame, protect};
 use super::words::{PageWords, chosen, languages};
@@ -138,6 +139,14 @@ pub async fn answer(
     // A refusal is a page for people, and has the error shape of the API for programs.
     let reader = (part.is_empty() && accepts_html(request.headers())).then_some(words);
     let frame = PageFrame::narrow(&app.services.settings.issuers.default);
+    // A form that could not be taken is answered with a page that loads itself anew, by a GET.
+    if let Some((token, form)) = rest.split_once('/')
+        && PayerForm::parse(form).is_some()
+    {
+        let mut reply = sent::to_page(token, words);
+        protect(&mut reply, Some(&frame));
+        return reply;
+    }
     let failed = |failure: &OperationError| unavailable(request_id, reader, &frame, failure);
     let mut reply = match load(app, token, words).await {
         Ok(Some(found)) if part == "/stream" => stream::open(app, found, words),

@@ -20,8 +20,13 @@ pub(super) struct SentForm<'a> {
 
 /// Redirects back to the page, which shows the new state.
 pub(super) fn back_to_page(sent: &SentForm<'_>) -> Reply {
+    to_page(sent.token, sent.words)
+}
+
+/// Leads from the address of a form to the page of its token.
+pub(super) fn to_page(token: &str, words: &PageWords) -> Reply {
     let mut reply = with_body(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
-    let page = format!("../{}?lang={}", sent.token, sent.words.code);
+    let page = format!("../{token}?lang={}", words.code);
     if let Ok(page) = HeaderValue::from_str(&page) {
         reply.headers_mut().insert(LOCATION, page);
     }
