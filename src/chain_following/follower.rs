@@ -49,7 +49,8 @@ pub(super) struct Follower {
     pub(super) has_skipped_pending: bool,
     /// Whether the configured contract has announced that another one replaces it.
     pub(super) is_token_deprecated: bool,
-    /// Remembers several messages, because two nodes can report two faults in turn.
+    /// Keeps a lasting fault from being logged at each step. Remembers several messages, because
+    /// two nodes can report two faults alternately.
     pub(super) log_throttle: LogThrottle,
 }
 

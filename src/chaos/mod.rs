@@ -2,8 +2,8 @@
 //! lost or late. Webhooks come twice, late, after a forged copy or not at all. A report grades how
 //! the caller dealt with it.
 //!
-//! A key has at most one profile. As long as a profile attacks, its settings, among them the seed,
-//! and the order in which requests and events come decide which ones it attacks. So a run can be
+//! A key has at most one profile. Which requests and events it attacks depends only on its
+//! settings (the seed is one of them) and on the order in which they come. So a run can be
 //! repeated. The key's row says until when its profile watches it, and the webhook endpoint's row
 //! says which key's profile attacks it. So other keys and endpoints cost nothing.
 
@@ -195,7 +195,8 @@ pub fn begin(
         if let Some(other) = other
             && find_open(tx, at, scope, other)?.is_some()
         {
-            let message = "The profile of another key attacks this webhook endpoint.";
+            let message =
+                "The profile of another key for this webhook endpoint is not completed yet.";
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
         }
     }

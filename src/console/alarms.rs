@@ -1,6 +1,6 @@
-//! The alarms of deploy/prometheus/alerts.yaml, each with its runbook. The overview shows those
-//! that can be told from the store and from this process. It judges some of them by other figures
-//! than Prometheus does, and does not wait until a condition has lasted.
+//! The alarms of deploy/prometheus/alerts.yaml; `runbooks.rs` shows the runbook of each. The
+//! overview shows those that can be told from the store and from this process. It judges some of
+//! them by other figures than Prometheus does, and does not wait until a condition has lasted.
 //!
 //! The other alarms need figures of every node or of the last minutes, which only Prometheus has.
 

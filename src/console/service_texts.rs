@@ -53,8 +53,9 @@ impl Words {
         self.translated(SUBJECT, text)
     }
 
-    /// A reason or a detail that the service wrote. The reason for which an approval request ended
-    /// may be a refusal. The bank's words at the end of a difference's detail stay as they are.
+    /// A reason or a detail that the service wrote. If an approval request ended because its
+    /// decision would now be declined, the reason is the text of that refusal. The bank's words at
+    /// the end of a difference's detail stay as they are.
     pub fn service_text(&self, text: &str) -> String {
         let mut parts = text.split(BANK_SAYS);
         let own = parts.next().unwrap_or("");

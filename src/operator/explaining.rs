@@ -13,8 +13,8 @@ use crate::store::Tx;
 /// Which difference the operator explains, and the payouts that explain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedDifference {
-    /// The identifier of a statement's line or of a difference with a chain. For any other
-    /// difference, its subject.
+    /// The identifier of a statement's line or of a difference with a chain. Any other difference
+    /// is named by its subject: the payout, the statement or the account that differs.
     pub what: String,
     /// The payouts that the line belongs to.
     pub payouts: Vec<Id<kind::Payout>>,

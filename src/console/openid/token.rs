@@ -39,8 +39,8 @@ pub struct ProviderPerson {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// None of the keys that were read from the provider fits the token. The provider may have made
-    /// the token's key since then.
+    /// No key that was read from the provider fits the token, or the token names no key and several
+    /// fit. The provider may have made the token's key since then.
     UnknownKey,
     Refused(&'static str),
 }
@@ -116,7 +116,9 @@ pub fn verify(
     if expected.acr.is_some_and(|acr| claims.acr.as_deref() != Some(acr)) {
         return Err(Refused("the token's acr is not the one that console.oidc.acr asks for"));
     }
-    judge_subject(&claims.sub).map_err(|_| Refused("the token's subject is empty or too long"))?;
+    judge_subject(&claims.sub).map_err(|_| {
+        Refused("the token's subject is empty, too long, or has control characters")
+    })?;
     let is_verified = claims.email_verified == Some(serde_json::Value::Bool(true));
     Ok(ProviderPerson { subject: claims.sub, email: claims.email.filter(|_| is_verified) })
 }

@@ -68,6 +68,7 @@ impl PageFacts<'_> {
                     vec![format!("{} {}", received(text), kept()), self.decision()],
                 )
             }
+            // The money's block is in time, but the money was found after the time to pay.
             PaymentPhase::OnHold if transfer.status_reason == Some(StatusReason::Late) => (
                 plain(&words.on_hold_title),
                 vec![format!("{} {}", received(&words.found_late_text), kept()), self.decision()],

@@ -409,7 +409,7 @@ impl PageFacts<'_> {
 }
 
 impl PayView {
-    /// Whether the two are the same but for the current time, which the page counts on by itself.
+    /// Whether the two are the same but for the current time, which the page advances by itself.
     pub fn says_the_same(&self, other: &PayView) -> bool {
         *self == PayView { now: self.now, ..other.clone() }
     }

@@ -105,7 +105,8 @@ impl FileNumber {
     }
 }
 
-/// The table `[bank.profile]`, as it is written.
+/// The table `[bank.profile]`, as it is written. `BankSettings` takes `initiating_party` and the
+/// two `batch_…_maximum` from it; the rest becomes [`BankProfile`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileTable {
@@ -163,7 +164,7 @@ pub struct BankProfile {
     pub customer_id_scheme: Option<CodeOrText>,
     /// The pattern of a payment file's name; `None` for the format's own.
     file_name: Option<String>,
-    /// The number that the first file gets, or the first one of each day.
+    /// The lowest number that a file gets. If it is raised, the series goes on from there.
     pub file_number_first: i64,
     pub encoding: Encoding,
     pub characters: Characters,
@@ -388,9 +389,10 @@ fn calendar(
     Ok(Calendar { holidays, closed_saturdays })
 }
 
-/// Checks the pattern of a payment file's name. `{id}` or a running number must make the name
-/// different from those of all other files of the year. A name with `{id}` and without a number
-/// gives back the file's identity. A file with a number is found in the journal by its name.
+/// Checks the pattern of a payment file's name. `{id}` or a running number must make each name
+/// different; only a day without a year (`{ddmm}`) lets a name recur, in another year. From a name
+/// with `{id}` and without a number, the file's identity can be read. A file with a number is found
+/// in the journal by its name.
 fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<String, String> {
     let mut rest = pattern.clone();
     for placeholder in PLACEHOLDERS {

@@ -44,7 +44,8 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// longer one is cut to this.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// How long each part of an attempt may take. docs/guides/webhooks.md promises callers the default
+/// How long each part of an attempt may take, and how long connections and addresses are kept for
+/// later attempts. docs/guides/webhooks.md promises callers the default
 /// values of `head` and `total`. Tests use other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {

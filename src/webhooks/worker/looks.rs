@@ -1,6 +1,8 @@
 //! When the worker looks for endpoints with due deliveries, and how far one look goes. A look finds
-//! endpoints that no commit of this node has named: those whose time has come, and those that other
-//! nodes have made due.
+//! endpoints that no commit of this node has named: those whose time has come, those that other
+//! nodes have made due, and those of commits that only said that something is due. The worker's
+//! other step is a turn, which takes the deliveries of these endpoints and records finished
+//! attempts (`turn`).
 
 use std::time::Duration;
 
@@ -48,7 +50,7 @@ impl Looks {
     }
 
     /// Whether a turn comes before the next look. If both are wanted they alternate: otherwise a
-    /// stream of commits would leave no time for turns.
+    /// stream of commits that name no endpoint would leave no time for turns.
     pub(super) fn turn_goes_first(&mut self, now: Instant) -> bool {
         self.is_woken |= now >= self.wakes_at;
         let goes_first = !self.is_woken || self.has_just_looked;
