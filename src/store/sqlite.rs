@@ -268,16 +268,17 @@ impl<'c> SqliteTx<'c> {
         }
         Ok(())
     }
-    /// The mark of [`Undo::Whole`], if the innermost savepoint is none of SQLite's.
+    /// The mark of [`Undo::Whole`], if exactly one savepoint is open and SQLite does not have it.
     const fn without_savepoint(&self) -> Option<&'c RunAgain> {
         match self.undo {
             Undo::Whole(run_again) if self.savepoints_open == 1 => Some(run_again),
             _ => None,
         }
     }
-    /// Undoes the outermost savepoint if SQLite has none for it ([`Undo::Whole`]). If no row was
-    /// changed since it was opened, there is nothing to undo. Otherwise this sets the mark, and its
-    /// `Err` ends the transaction, which its owner runs again.
+    /// Stands in for the rollback of an outermost savepoint that SQLite does not have
+    /// ([`Undo::Whole`]). If no row was changed since it was opened, there is nothing to undo.
+    /// Otherwise this sets the mark and returns `Err`: the owner of the transaction rolls it back
+    /// and runs it again.
     fn run_again_if_changed(&self, run_again: &RunAgain) -> Result<(), StoreError> {
         if self.connection.total_changes() == self.changes_before_savepoint {
             return Ok(());

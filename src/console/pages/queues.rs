@@ -171,7 +171,7 @@ struct RowSource<'a> {
     waiting: &'a Waiting,
 }
 
-/// A column: the key of its name, and what stands in it.
+/// A column: the key of its name (after a `#` for a column of numbers), and what stands in it.
 type QueueColumn = (&'static str, fn(&RowSource<'_>, &Item) -> PageCell);
 
 const ID: QueueColumn = ("col.id", id_cell);
